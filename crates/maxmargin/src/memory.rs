@@ -300,7 +300,7 @@ mod tests {
             let needs = Needs::of(&data, &settings).expect("valid");
             let error = within(data, &settings, needs.beside + needs.features - 1, 0).expect_err("refused");
             assert!(error.to_string().contains(why), "{error}");
-            assert!(error.remedy().expect("advised").contains("leave `solver` out"), "{error}");
+            assert!(error.remedy().expect("advised").contains("`solver` out"), "{error}");
         }
         for solver in [Solver::Sgd, Solver::AveragedSgd, Solver::Pegasos] {
             let settings = Settings::new(Task::Classify).with_solver(solver);

@@ -382,7 +382,8 @@ impl<'a> Assembly<'a> {
             weights, mut thresholds, mut objective, mut lower_bound, witness, passes, mut stop, kernel, ..
         } = solution;
         // What adds nothing to the loss is left out of free scalars. Penalised ones have this mean at the optimum.
-        if self.posed.is_some_and(|posed| posed.task().shifts()) && self.settings.free() == Intercept::Free {
+        let shifts = self.posed.is_some_and(|posed| posed.task().shifts()) && self.settings.free() == Intercept::Free;
+        if shifts {
             let mean = thresholds.iter().sum::<f64>() / thresholds.len().max(1) as f64;
             thresholds.iter_mut().for_each(|threshold| *threshold -= mean);
         }
@@ -392,17 +393,20 @@ impl<'a> Assembly<'a> {
             Some(scorer) => scorer,
             None => self.linear(weights, &thresholds),
         };
-        if let (true, Some(posed)) = (definite, self.posed)
-            && (scorer.numbers().iter().any(|number| number.abs() > LARGE_COEFFICIENT)
-                || posed.c * self.certificate.constraints as f64 * SCORE_ROUNDING > NEGLIGIBLE * objective)
-        {
+        let rounded = definite
+            && self.posed.is_some_and(|posed| {
+                scorer.numbers().iter().any(|number| number.abs() > LARGE_COEFFICIENT)
+                    || posed.c * self.certificate.constraints as f64 * SCORE_ROUNDING > NEGLIGIBLE * objective
+            });
+        let shifted = shifts && scorer.weights().is_some();
+        if let (true, Some(posed)) = (rounded || shifted, self.posed) {
             // The stated values are those that `verify` computes. After a cancel, the caller still waits for them.
             let stated = Stated {
                 scorer: &scorer,
                 free: &thresholds,
                 witness: witness.as_ref(),
                 claims: lower_bound.is_some(),
-                by_weights: false,
+                by_weights: shifted && witness.is_none() && lower_bound.is_some(),
             };
             let found = posed.problem.certify(&stated, design, self.settings, &Cancel::new())?;
             objective = found.objective;

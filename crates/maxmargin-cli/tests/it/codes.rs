@@ -72,6 +72,6 @@ fn codes_that_cannot_work_are_refused_with_the_reason() {
     bench.refused(&format!("{TRAIN} --code three.txt"), "MM0312").says("`west`");
     bench.refused(&format!("{TRAIN} --multiclass code"), "MM0402").says("--code");
     bench.refused(&format!("{TRAIN} --code random-dense:1"), "MM0402").says("4 classes");
-    bench.refused(&format!("{TRAIN} --multiclass one-vs-rest --kernel gaussian"), "MM0401");
+    bench.refused(&format!("{TRAIN} --multiclass one-vs-rest --kernel gaussian --loss logistic"), "MM0401");
     bench.refused("reproduce codes --data nowhere --seeds 1", "MM0405");
 }

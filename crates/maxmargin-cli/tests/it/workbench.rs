@@ -160,7 +160,7 @@ impl Ran {
         for help in help {
             let own: String = help.split('`').step_by(2).collect();
             if own.contains("train with") {
-                known.extend(all_flags(&["train", "compare"]));
+                known.extend(["compare", "classify"].iter().flat_map(|task| all_flags(&["train", task])));
             }
             for flag in flags(&own) {
                 assert!(known.contains(&flag), "`{}` has no {flag}:\n{}", subcommand.join(" "), self.stderr);

@@ -8,10 +8,9 @@ use crate::data::{Dataset, Matrix, Outcome, Pairs};
 use crate::error::Result;
 use crate::kernel::KernelKind;
 use crate::settings::TaskSettings;
-use crate::task::{WeightAs, merged_numbers};
+use crate::task::{WeightAs, copies_of_pairs, merged_numbers};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::iter::repeat_n;
 
 impl Model {
     /// Whether each training pair has a dual variable above zero. Equal pairs share one. `None` if the model stores no
@@ -24,11 +23,10 @@ impl Model {
             _ => return None,
         };
         if let (WeightAs::Copies, Some(weights)) = (weight_as, pairs.weights()) {
-            let each = weights.iter().enumerate();
-            let rows: Vec<usize> = each.flat_map(|(pair, &weight)| repeat_n(pair, weight as usize)).collect();
-            if let Some(found) = support(dual, &pairs.select(&rows), weight_as) {
+            let (rows, copies) = copies_of_pairs(pairs, weights).ok()?;
+            if let Some(found) = support(dual, &copies, weight_as) {
                 let mut taken = vec![false; pairs.len()];
-                rows.iter().zip(found).for_each(|(&pair, found)| taken[pair] |= found);
+                rows.iter().zip(found).for_each(|(&pair, found)| taken[pair] |= found && weights[pair] > 0.0);
                 return Some(taken);
             }
         }

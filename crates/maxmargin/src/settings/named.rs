@@ -230,7 +230,8 @@ fn chosen_of(setting: &Setting, value: &Json) -> Option<Choice> {
 fn unknown(task: Task, known: &[&Setting], name: &str) -> Error {
     let others: Vec<&str> =
         Task::ALL.into_iter().filter(|other| other.profile().setting(name).is_some()).map(Task::name).collect();
-    let shown = if others.is_empty() { format!("`{name}`") } else { format!("⟦{name}⟧") };
+    let named = !others.is_empty() && crate::wording::NAMES.contains(&name);
+    let shown = if named { format!("⟦{name}⟧") } else { format!("`{name}`") };
     let error = Error::new(Code::BadSetting, format!("{shown} is not a setting of `{}`", task.name()));
     match (&others[..], nearest(name, known.iter().map(|setting| setting.name))) {
         ([], Some(similar)) => error.help(format!("did you mean `{similar}`?")),

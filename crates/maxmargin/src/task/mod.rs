@@ -25,6 +25,7 @@ pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
 pub use weight_as::WeightAs;
+pub(crate) use weight_as::copies_of_pairs;
 
 use crate::certificate::Decoder;
 use crate::error::Result;

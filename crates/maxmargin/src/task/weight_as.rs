@@ -16,6 +16,7 @@ use crate::wish::{LEARNING, Setting, Value};
 use crate::wording::count;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 /// How the weight of a row or a pair is used.
@@ -28,7 +29,7 @@ pub enum WeightAs {
     /// It is the margin.
     Margin,
     /// It is the number of copies: a whole number.
-    #[serde(rename = "replicate", alias = "copies")]
+    #[serde(alias = "replicate")]
     Copies,
 }
 
@@ -50,6 +51,17 @@ pub(in crate::task) const PAIR_WEIGHT_AS: Setting = Setting { place: "task.pair-
 
 /// A larger weight is taken to be a mistake, and u32 could no longer count the copies.
 const MOST_COPIES: f64 = u32::MAX as f64;
+
+/// Writes the use as the settings of pairs always did, in which copies have their earlier name.
+pub(in crate::task) fn as_for_pairs<S: serde::Serializer>(
+    way: &WeightAs,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    match way {
+        WeightAs::Copies => to.serialize_str("replicate"),
+        way => way.serialize(to),
+    }
+}
 
 impl WeightAs {
     /// All uses.
@@ -114,18 +126,14 @@ impl WeightAs {
         }
         let repeated = |weights: &[f64]| -> Vec<usize> {
             let each = weights.iter().enumerate();
-            each.flat_map(|(at, &weight)| std::iter::repeat_n(at, weight as usize)).collect()
+            each.flat_map(|(at, &weight)| repeat_n(at, weight as usize)).collect()
         };
         match (data.pairs(), data.weights()) {
             (Some(pairs), _) => {
                 let Some(weights) = pairs.weights() else { return Ok(None) };
                 check_pairs(data, pairs)?;
                 check_total(weights)?;
-                // Pairs without copies stay in the list, and count nothing.
-                let listed: Vec<f64> = weights.iter().map(|weight| weight.max(1.0)).collect();
-                let copies = repeated(&listed);
-                let counts: Vec<f64> = copies.iter().map(|&pair| f64::from(u8::from(weights[pair] > 0.0))).collect();
-                data.clone().with_pairs(pairs.select(&copies).with_weights(counts)?).map(Some)
+                data.clone().with_pairs(copies_of_pairs(pairs, weights)?.1).map(Some)
             }
             (None, Some(weights)) => {
                 check_rows(data, weights)?;
@@ -135,6 +143,16 @@ impl WeightAs {
             (None, None) => Ok(None),
         }
     }
+}
+
+/// Every pair as often as its weight says, and which pair each is a copy of. Pairs without copies stay in the list, and
+/// count nothing.
+pub(crate) fn copies_of_pairs(pairs: &Pairs, weights: &[f64]) -> Result<(Vec<usize>, Pairs)> {
+    let each = weights.iter().enumerate();
+    let rows: Vec<usize> = each.flat_map(|(pair, &weight)| repeat_n(pair, weight.max(1.0) as usize)).collect();
+    let counts: Vec<f64> = rows.iter().map(|&pair| f64::from(u8::from(weights[pair] > 0.0))).collect();
+    let copies = pairs.select(&rows).with_weights(counts)?;
+    Ok((rows, copies))
 }
 
 /// Refuses more copies than can be numbered.

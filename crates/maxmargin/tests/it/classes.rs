@@ -414,7 +414,7 @@ fn what_several_classes_cannot_do_is_refused() {
         assert_eq!(code(&settings(task(multiclass, Intercept::Free), loss)), Code::BadSetting);
     }
     let softmax = Settings { loss: Loss::Logistic, ..plain().with_solver(Solver::DualCoordinateDescent) };
-    for refused in [softmax, plain().with_solver(Solver::InteriorPoint), plain().with_solver(Solver::Smo)] {
+    for refused in [softmax, plain().with_solver(Solver::InteriorPoint), plain().with_solver(Solver::Lasvm)] {
         let error = train(&data, &refused, None, &mut Silent, &Cancel::new()).unwrap_err();
         assert!(error.remedy().is_some(), "{error}");
     }

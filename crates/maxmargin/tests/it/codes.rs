@@ -249,7 +249,7 @@ fn what_does_not_fit_is_refused() {
     let code: CodeChoice = "0,+-\n1,-+\n".parse().unwrap();
     let missing = ClassifySettings { code: Some(code), ..ClassifySettings::default() };
     assert_eq!(refused(missing).code(), Code::UnknownLabel);
-    let stopping = Settings::of(by(Multiclass::OneVsRest)).with_solver(Solver::Smo);
+    let stopping = Settings::of(by(Multiclass::OneVsRest)).with_solver(Solver::Lasvm);
     assert_eq!(train(&data, &stopping, None, &mut Silent, &Cancel::new()).unwrap_err().code(), Code::Unsupported);
 }
 

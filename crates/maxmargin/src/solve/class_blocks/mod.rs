@@ -373,7 +373,7 @@ impl<'a, R: Rows> State<'a, R> {
                 for row in run.clone() {
                     if fixed.joint.cost(row) == 0.0 || cancel.is_raised() {
                         gaps.push(0.0);
-                        lists.push(Vec::new());
+                        lists.extend(fixed.listed.then(Vec::new));
                         continue;
                     }
                     let duals = lanes[row % lanes.len()].duals(row);

@@ -1,7 +1,7 @@
 //! [`ByPart`]: a task that is a sum over parts, each a function of the scores of its rows, with curvature.
 
 use super::by_block::{check_shortfall, not_separable, proven_by_cuts};
-use super::last_digits::polished_parts;
+use super::last_digits::{FEW_ENTRIES, polished_parts, to_the_end};
 use super::{
     Expanded, Over, Problem, ProblemShape, Run, Stated, Values, class_expansion, infeasible, not_planned, one_by_one,
     restated, stochastic, through_kernel, weights_of,
@@ -73,6 +73,9 @@ pub struct ByPart<T> {
 /// Hessian is exact: Newton's method then needs only a few steps from zero, too.
 const QUICK_START_ROWS: usize = 100_000;
 const QUICK_START_PAIRS: usize = 100_000;
+
+/// Up to this many weights of several classes, the Hessian is exact and cheap.
+const FEW_COORDINATES: usize = 500;
 
 impl<T: PartTask> ByPart<T> {
     /// A task with weights, and how its free scalars are treated.
@@ -154,6 +157,17 @@ impl<T: PartTask> ByPart<T> {
             None => None,
         };
         Ok(Values { objective, lower_bound })
+    }
+
+    /// Whether these are few rows of several classes with hinge loss, for which `auto` takes Newton's method: it finds
+    /// the last digits, too.
+    fn is_small_joint(&self, run: &Run<'_>) -> bool {
+        let (rows, cols) = (run.design.rows(), run.design.cols());
+        self.task.as_joint().is_some_and(|joint| cols * joint.classes() <= FEW_COORDINATES)
+            && run.settings.solver == Solver::Auto
+            && run.settings.loss == Loss::Hinge
+            && !run.settings.is_hard_margin()
+            && rows * cols <= FEW_ENTRIES
     }
 
     /// The start for rankings of many rows.
@@ -297,7 +311,14 @@ impl<T: PartTask> Problem for ByPart<T> {
             )
             .help("leave ⟦polish⟧ out and set a small ⟦tolerance⟧, or use ⟦loss=squared-hinge⟧"));
         }
-        let solution = self.once(run)?;
+        let small = self.is_small_joint(run);
+        if small {
+            run.solver = Solver::Newton;
+        }
+        let mut solution = self.once(run)?;
+        if small {
+            solution = to_the_end(run, solution, Solution::into_start, |run| self.once(run));
+        }
         let (design, cancel) = (run.design, run.cancel);
         let stated = |solution| self.stated(solution, design, settings.tolerance, cancel);
         Ok(polished_parts(run, &self.task, self.rule, solution, stated))

@@ -4,12 +4,13 @@
 //! No solver knows the order of cuts. The explicit form is therefore solved with cuts that are free or tied together,
 //! until the solution is that of the whole task ([`retied`]). Objective and bound are always those of the whole task.
 
+use super::last_digits::{FEW_ENTRIES, to_the_end};
 use super::{ByPart, Expanded, Later, Problem, ProblemShape, Run, Stated, Values, infeasible, through_kernel};
 use crate::certificate::{Witness, relative_gap};
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::run::{Cancel, Observer, Silent};
+use crate::run::{Cancel, Observer};
 use crate::settings::Settings;
 use crate::solve::cuts::{AtDual, cut_values, retied};
 use crate::solve::machine::Job;
@@ -32,37 +33,8 @@ const COARSE: f64 = 1e-2;
 /// The most rounds in which cuts are tied together or set free.
 const MOST_ROUNDS: u32 = 200;
 
-/// Solutions over at most this many entries, or with a kernel this many constraints, are continued to the limit of
-/// double precision: a weight of k then gives the same model as the row k times.
-const FEW_ENTRIES: usize = 50_000;
+/// Solutions with a kernel over at most this many constraints are continued to the limit of double precision.
 const FEW_BLOCKS: usize = 2_000;
-
-/// Continues from a solution that has converged as far as it goes, and returns the better one.
-fn to_the_end(
-    run: &Run<'_>,
-    solution: Solution,
-    into_start: impl FnOnce(Solution) -> Start,
-    solve: impl FnOnce(&mut Run<'_>) -> Result<Solution>,
-) -> Solution {
-    let left = run.settings.max_passes.saturating_sub(solution.passes);
-    if !run.polishes || solution.stop != Stop::Converged || left == 0 {
-        return solution;
-    }
-    let settings = &Settings { tolerance: 0.0, max_passes: left, ..run.settings.clone() };
-    let start = into_start(solution.clone());
-    let (start, observer): (_, &mut dyn Observer) = (Some(&start), &mut Silent);
-    let found = solve(&mut Run { observer, machine: None, start, settings, polishes: false, ..*run });
-    match found {
-        Ok(found) if !run.cancel.is_raised() && found.gap() <= solution.gap() => {
-            let Solution { passes, mut trace, .. } = solution;
-            let (pass, objective, lower_bound) = (passes + found.passes, found.objective, found.lower_bound);
-            let seconds = trace.last().map_or(0.0, |last| last.seconds);
-            trace.push(TracePoint { pass, objective, lower_bound, seconds });
-            Solution { passes: pass, stop: Stop::Converged, trace, ..found }
-        }
-        _ => solution,
-    }
-}
 
 /// Objective and bound of a solution for the whole task, and the scores of all rows.
 type Judge<'a> = &'a dyn Fn(&Solution, &Cancel) -> Result<((f64, f64), Vec<f64>)>;

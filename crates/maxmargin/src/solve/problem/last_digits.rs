@@ -29,7 +29,7 @@ use crate::data::{Design, Pairs};
 use crate::error::Result;
 use crate::kernel::{FEW_ROWS, KernelSettings};
 use crate::loss::{Curve, Loss};
-use crate::run::{Cancel, Event, Silent};
+use crate::run::{Cancel, Event, Observer, Silent};
 use crate::settings::Settings;
 use crate::solve::machine::{Job, usual_cache};
 use crate::solve::values::{dual_behind, dual_value, primal_of_scores, weights_behind};
@@ -180,6 +180,37 @@ pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64, beg
     let within = better.gap().is_some_and(|gap| gap <= tolerance);
     let stop = if within { Stop::Converged } else { stop };
     Solution { passes, stop, first_rate, trace, ..better }
+}
+
+/// Solutions of tasks without a dual variable for each row are continued to the limit of double precision if they are
+/// over at most this many entries: a weight of k then gives the same model as the row k times.
+pub(super) const FEW_ENTRIES: usize = 50_000;
+
+/// Continues from a solution that has converged as far as it goes, and returns the better one.
+pub(super) fn to_the_end(
+    run: &Run<'_>,
+    solution: Solution,
+    into_start: impl FnOnce(Solution) -> Start,
+    solve: impl FnOnce(&mut Run<'_>) -> Result<Solution>,
+) -> Solution {
+    let left = run.settings.max_passes.saturating_sub(solution.passes);
+    if !run.polishes || solution.stop != Stop::Converged || left == 0 {
+        return solution;
+    }
+    let settings = &Settings { tolerance: 0.0, max_passes: left, ..run.settings.clone() };
+    let start = into_start(solution.clone());
+    let (start, observer): (_, &mut dyn Observer) = (Some(&start), &mut Silent);
+    let found = solve(&mut Run { observer, machine: None, start, settings, polishes: false, ..*run });
+    match found {
+        Ok(found) if !run.cancel.is_raised() && found.gap() <= solution.gap() => {
+            let Solution { passes, mut trace, .. } = solution;
+            let (pass, objective, lower_bound) = (passes + found.passes, found.objective, found.lower_bound);
+            let seconds = trace.last().map_or(0.0, |last| last.seconds);
+            trace.push(TracePoint { pass, objective, lower_bound, seconds });
+            Solution { passes: pass, stop: Stop::Converged, trace, ..found }
+        }
+        _ => solution,
+    }
 }
 
 /// A solution of a sum over parts, polished if that succeeds.

@@ -5,7 +5,7 @@ use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::kernel::KernelSettings;
 use crate::loss::Loss;
-use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs};
+use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs, as_for_pairs};
 use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{Intercept, LEARNING, Range, Regularisation, Setting, Solver, Value, Wish};
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,12 @@ pub struct CompareSettings {
     /// The threshold for ties, if it is learned together with the scores.
     pub threshold: Intercept,
     /// How the weights of explicit pairs are used.
-    #[serde(rename = "pair-weight-as", alias = "weight-as", skip_serializing_if = "is_default")]
+    #[serde(
+        rename = "pair-weight-as",
+        alias = "weight-as",
+        serialize_with = "as_for_pairs",
+        skip_serializing_if = "is_default"
+    )]
     pub weight_as: WeightAs,
     /// Whether to compare all pairs of graded rows within queries, with equal grades as ties.
     #[serde(skip_serializing_if = "is_default")]

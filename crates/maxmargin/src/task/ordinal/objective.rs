@@ -79,6 +79,14 @@ impl Curvature for Ordinal {
         true
     }
 
+    fn by_threshold(&self, at: &Place<'_>, memo: &[f64; 3], out: &mut [f64]) -> Result<f64> {
+        self.diagonal(at, memo, out)?;
+        let sum = out.iter().sum();
+        // The cut is subtracted from the score.
+        out.iter_mut().for_each(|value| *value = -*value);
+        Ok(sum)
+    }
+
     fn each_cut(&self, at: &Place<'_>, _: &[f64; 3], number: usize, visit: &mut dyn FnMut(usize, f64)) {
         let row = self.rows(at.part).start + number;
         let cost = self.cost(row);

@@ -3,7 +3,7 @@
 use crate::certificate::Decoder;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs};
+use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs, as_for_pairs};
 use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{LEARNING, Regularisation, STOCHASTIC, Sample, Setting, Value, Wish};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,12 @@ pub struct RankSettings {
     #[serde(skip_serializing_if = "is_default")]
     pub pair_weight: PairWeight,
     /// How the weights of explicit pairs are used.
-    #[serde(rename = "pair-weight-as", alias = "weight-as", skip_serializing_if = "is_default")]
+    #[serde(
+        rename = "pair-weight-as",
+        alias = "weight-as",
+        serialize_with = "as_for_pairs",
+        skip_serializing_if = "is_default"
+    )]
     pub weight_as: WeightAs,
 }
 
