@@ -56,7 +56,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "code" => (text("bch:15"), alone()),
         "decoding" => (text("hinge"), chosen([("multiclass", text("one-vs-rest"))])),
         "pair-weight" => (text("per-query"), alone()),
-        "weight-as" if task == Task::Rank => (text("margin"), alone()),
+        "weight-as" if matches!(task, Task::Rank | Task::Compare) => (text("margin"), alone()),
         "weight-as" => (text("copies"), alone()),
         "cost-matrix" => (text("label,a,b\na,0,2\nb,1,0\n"), alone()),
         "method" => (text("rank2"), alone()),

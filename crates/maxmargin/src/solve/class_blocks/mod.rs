@@ -14,14 +14,14 @@
 //! visit adds the g_i it finds, which estimates the gap; a check computes all of them at fixed weights on all threads.
 //! Rows whose g_i is a small share of the mean leave the active set until the next check.
 //!
-//! **Many classes.** From [`lane::LISTED_FROM`] classes on, a row keeps a list of the classes that matter: those with
+//! **Many classes.** If the largest violation counts, from [`lane::LISTED_FROM`] classes on a row keeps a list of the classes that matter: those with
 //! dual variables, and those with the largest violations at the last check. Steps look at these alone, so that dual
 //! variables stay few.
 //!
 //! **Free constants** are found by the method of multipliers, as in [`super::dual_coordinate_descent`]: steps see
 //! b = b₀ + κ Σ_i u_im, and b₀ moves to b after each pass. The bound is that of the balanced point ([`duals`]).
 //!
-//! **Two cores** work on even and odd rows as there: each against its own copy of the weights, in which its own changes
+//! **Two cores** work on sparse rows, even and odd ones as there (dense rows undo too much of each other's steps): each against its own copy of the weights, in which its own changes
 //! count σ-fold; then both changes are added up. A round after which the dual has fallen is undone and repeated with a
 //! larger σ.
 //!
@@ -90,7 +90,7 @@ const FIRST_SIGMA: f64 = 1.25;
 const SAFE_SIGMA: f64 = 2.0;
 
 /// Rows whose gap is below this share of the mean leave the active set.
-const SMALL: f64 = 0.05;
+const SMALL: f64 = 0.1;
 
 /// The first check: earlier passes are far from any tolerance.
 const FIRST_CHECK: u64 = 3;
@@ -98,7 +98,7 @@ const FIRST_CHECK: u64 = 3;
 /// A check is due when the estimate has fallen to this share of the gap at the last one, or after this many sweeps over
 /// the active rows.
 const FALLEN: f64 = 0.1;
-const MOST_SWEEPS: u64 = 20;
+const MOST_SWEEPS: u64 = 40;
 
 /// A check is worth its pass once the estimate is within this factor of the tolerance.
 const PROMISING: f64 = 1.1;
@@ -179,12 +179,13 @@ impl<'a, R: Rows> State<'a, R> {
         if squares.iter().any(|square| !(square * SAFE_SIGMA).is_finite()) {
             return Err(overflow());
         }
-        let listed = classes >= LISTED_FROM;
+        // Where every violation counts, most classes have dual variables.
+        let listed = classes >= LISTED_FROM && form == BlockForm::Largest;
         let weights = design.cols() * stride;
         let products = design.matrix().entries() * stride as u64;
-        let unscaled = design.factor().is_none() && design.shift().is_none();
+        let apart = design.factor().is_none() && design.shift().is_none() && !design.matrix().is_dense();
         let rounds = products / (ROUND_PER_WEIGHT * weights.max(1) as u64).max(ROUND);
-        let two = unscaled && products >= LANES_FROM && weights <= LANE_WEIGHTS && rounds >= LEAST_ROUNDS;
+        let two = apart && products >= LANES_FROM && weights <= LANE_WEIGHTS && rounds >= LEAST_ROUNDS;
         let number = if two { 2 } else { 1 };
         let lane = |lane: usize| {
             let random = Random::new(settings.seed, VISITS, lane as u64);
@@ -454,12 +455,12 @@ impl<'a, R: Rows> State<'a, R> {
             let checked = self.check(&weights, cancel)?;
             let (bound, _) = self.bound(&checked, settings.tolerance, cancel)?;
             progress.bound(bound);
-            let bound = progress.lower_bound.unwrap_or(0.0);
             objective = checked.objective;
             if progress.report(pass, objective, &weights, self.constants()) {
                 break Stop::Cancelled;
             }
-            if relative_gap(objective, bound) <= settings.tolerance {
+            // The stated bound is that of the current point, which an earlier one may exceed.
+            if bound.is_some_and(|bound| relative_gap(objective, bound) <= settings.tolerance) {
                 break Stop::Converged;
             }
             if ended {
