@@ -193,7 +193,8 @@ class SVMOrdinal(ClassifierMixin, MarginEstimator):
         """
         scores = self._scores(X)
         if len(self.cuts_) == 1:
-            return scores - self.cuts_[0]
+            beyond: Reals = scores - self.cuts_[0]
+            return beyond
         above = scores[:, None] - np.concatenate([[-np.inf], self.cuts_])
         below = np.concatenate([self.cuts_, [np.inf]]) - scores[:, None]
         inside: Reals = np.minimum(above, below)

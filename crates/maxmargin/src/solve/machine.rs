@@ -211,6 +211,15 @@ impl Machine {
         }
     }
 
+    /// All kernel values, row by row.
+    pub(super) fn all_values(&self) -> Vec<f64> {
+        let rows = self.points.rows();
+        let mut values = vec![0.0; rows * rows];
+        let ids: Vec<usize> = (0..rows).collect();
+        self.points.fill(&self.kernel, &self.points, &ids, values.chunks_exact_mut(rows.max(1)).collect());
+        values
+    }
+
     /// Whether kernel values are kept in f64. In f32, polishing finds no more digits.
     pub(super) fn is_wide(&self) -> bool {
         self.points.is_wide()

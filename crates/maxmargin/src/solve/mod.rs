@@ -3,6 +3,7 @@
 mod balanced;
 mod cholesky;
 mod class_blocks;
+mod class_digits;
 mod class_kernel;
 mod cuts;
 mod cutting_plane;
@@ -35,7 +36,7 @@ mod values;
 
 pub use crate::certificate::{ClassDual, ColumnWitness, Cut, SparseDual, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
-pub(crate) use class_blocks::{ClassBlocks, certified_by_classes};
+pub(crate) use class_blocks::{ClassBlocks, certified_by_classes, dual_of_classes};
 pub(crate) use class_kernel::{ClassKernel, class_loss};
 pub(crate) use cuts::cut_values;
 pub use cutting_plane::CuttingPlane;

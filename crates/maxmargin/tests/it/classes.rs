@@ -285,6 +285,44 @@ fn two_classes_with_a_score_each_are_the_binary_classifier() {
     }
 }
 
+/// What is polished after another solver is proved by its dual point, as `verify` demands.
+#[test]
+fn polished_models_are_verified_with_every_solver() {
+    let data = numbered(80, 3, 4, 12);
+    let loss = Loss::SquaredHinge;
+    for intercept in INTERCEPTS {
+        for solver in [Solver::Auto, Solver::Newton, Solver::DualCoordinateDescent, Solver::CuttingPlane] {
+            if (solver, intercept) == (Solver::CuttingPlane, Intercept::Free) {
+                continue;
+            }
+            let context = format!("{solver:?}, {intercept:?}");
+            let wanted = settings(task(Multiclass::WestonWatkins, intercept), loss).with_solver(solver);
+            let model = fit(&data, &Settings { polish: true, tolerance: 1e-4, ..wanted }).model;
+            let (certificate, found) = (&model.certificate, model.verify(&data).unwrap());
+            let bound = certificate.lower_bound.expect("a bound");
+            assert!(bound >= objective(&model) * (1.0 - 1e-12), "{context}: {bound} below {}", objective(&model));
+            assert_eq!((found.objective, found.lower_bound), (certificate.objective, Some(bound)), "{context}");
+        }
+    }
+}
+
+/// Beside a class of weight 1000, the probabilities of classes of weight 10⁻⁴ must keep their digits.
+#[test]
+fn the_softmax_is_solved_with_classes_that_weigh_next_to_nothing() {
+    for classes in [3, 4] {
+        let data = numbered(90, 2, classes, 13);
+        let share = |class: usize| (class.to_string(), if class == 0 { 1000.0 } else { 1e-4 });
+        let class_weight = ClassWeight::ByLabel((0..classes).map(share).collect());
+        for intercept in INTERCEPTS {
+            let task = ClassifySettings { class_weight: class_weight.clone(), ..task(Multiclass::Joint, intercept) };
+            let model = fit(&data, &settings(task, Loss::Logistic)).model;
+            let (certificate, found) = (&model.certificate, model.verify(&data).unwrap());
+            assert!(certificate.converged, "{classes} classes, {intercept:?}: {certificate:?}");
+            assert_eq!((found.objective, found.lower_bound), (certificate.objective, certificate.lower_bound));
+        }
+    }
+}
+
 #[test]
 fn saved_models_score_alike_are_verified_and_do_not_depend_on_threads() {
     let data = worded(&numbered(2500, 6, 4, 6));

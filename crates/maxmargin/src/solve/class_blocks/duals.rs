@@ -23,6 +23,9 @@ const EQUAL: f64 = 1e-12;
 /// A dual variable may exceed its limit by this share, which is rounding.
 const WITHIN: f64 = 1e-9;
 
+/// Slopes below this share of the cost are rounding.
+const SPURIOUS: f64 = 1e-13;
+
 /// The most sweeps over all classes. Points near the optimum need a few dozen.
 const SWEEPS: usize = 20_000;
 
@@ -57,7 +60,7 @@ pub(crate) fn certified_by_classes(
 }
 
 /// The dual value of a feasible point.
-pub(super) fn dual_value(
+pub(crate) fn dual_value(
     joint: &Joint,
     design: &Design,
     dual: &ClassDual,
@@ -90,7 +93,12 @@ pub(super) fn dual_value(
 
 /// The weights of a dual point, those of one feature for all classes side by side, and the sum of the coefficients of
 /// each class.
-fn weights_behind(joint: &Joint, design: &Design, dual: &ClassDual, cancel: &Cancel) -> Result<(Vec<f64>, Vec<f64>)> {
+pub(crate) fn weights_behind(
+    joint: &Joint,
+    design: &Design,
+    dual: &ClassDual,
+    cancel: &Cancel,
+) -> Result<(Vec<f64>, Vec<f64>)> {
     let classes = joint.classes();
     let (mut weights, mut pulls) = (vec![0.0; design.cols() * classes], vec![0.0; classes]);
     let mut totals = vec![0.0; classes];
@@ -122,6 +130,56 @@ fn weights_behind(joint: &Joint, design: &Design, dual: &ClassDual, cancel: &Can
     });
     design.unfold_outputs(&mut weights, &totals);
     Ok((weights, pulls))
+}
+
+/// The dual point of a point: the slopes of its losses, made feasible for free constants.
+pub(crate) fn dual_of_classes(
+    joint: &Joint,
+    design: &Design,
+    point: (&[f64], &[f64]),
+    rule: Intercept,
+    cancel: &Cancel,
+) -> Result<ClassDual> {
+    let slopes = slopes_of_classes(joint, design, point, cancel)?;
+    Ok(feasible(joint, &slopes, rule))
+}
+
+/// The derivatives of the losses of all rows by all scores.
+pub(crate) fn slopes_of_classes(
+    joint: &Joint,
+    design: &Design,
+    (weights, constants): (&[f64], &[f64]),
+    cancel: &Cancel,
+) -> Result<Vec<f64>> {
+    let classes = joint.classes();
+    let mut scores = design.folded_scores_until(&design.fold_outputs(weights, classes), cancel)?;
+    let mut slopes = vec![0.0; scores.len()];
+    for (row, (scores, slopes)) in scores.chunks_exact_mut(classes).zip(slopes.chunks_exact_mut(classes)).enumerate() {
+        scores.iter_mut().zip(constants).for_each(|(score, constant)| *score += constant);
+        joint.slopes(row, scores, slopes);
+        slopes.iter_mut().for_each(|slope| *slope *= joint.cost(row));
+    }
+    Ok(slopes)
+}
+
+/// A feasible dual point near slopes, those of one row after the other.
+pub(crate) fn feasible(joint: &Joint, slopes: &[f64], rule: Intercept) -> ClassDual {
+    let form = form_of(joint);
+    let mut dual = ClassDual::default();
+    for (row, slopes) in slopes.chunks_exact(joint.classes()).enumerate() {
+        let (own, cost) = (joint.class(row), joint.cost(row));
+        let others = || slopes.iter().enumerate().filter(|&(m, slope)| m != own && *slope > SPURIOUS * cost);
+        let share = match form {
+            Some(BlockForm::Largest) => (cost / others().map(|(_, slope)| slope).sum::<f64>()).min(1.0),
+            _ => 1.0,
+        };
+        let most = if form == Some(BlockForm::Sum) { cost } else { f64::INFINITY };
+        dual.push(others().map(|(m, slope)| (m, (share * slope).min(most))));
+    }
+    if rule == Intercept::Free {
+        balance(joint, &mut dual);
+    }
+    dual
 }
 
 /// Makes a point feasible for free constants.

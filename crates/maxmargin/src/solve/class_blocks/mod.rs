@@ -33,7 +33,8 @@ mod duals;
 mod lane;
 
 pub(crate) use block::{BlockForm, LANES, solve_block};
-pub(crate) use duals::{balance, certified_by_classes};
+pub(crate) use duals::{balance, certified_by_classes, dual_of_classes};
+pub(super) use duals::{dual_value, feasible, slopes_of_classes, weights_behind};
 
 use super::dual_coordinate_descent::merge;
 use super::scaled_rows::ScaledRows;
@@ -46,7 +47,6 @@ use crate::parallel::{self, Spare};
 use crate::random::Random;
 use crate::run::{Cancel, Observer};
 use crate::task::{Intercept, Joint, JointForm};
-use duals::dual_value;
 use lane::{Fixed, LISTED_FROM, Lane, Point, Seen, View, gathered, matter};
 use std::borrow::Cow;
 

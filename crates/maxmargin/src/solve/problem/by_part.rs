@@ -1,7 +1,7 @@
 //! [`ByPart`]: a task that is a sum over parts, each a function of the scores of its rows, with curvature.
 
 use super::by_block::{check_shortfall, not_separable, proven_by_cuts};
-use super::last_digits::{FEW_ENTRIES, polished_parts, to_the_end};
+use super::last_digits::{FEW_ENTRIES, or_better, polished_parts, to_the_end};
 use super::{
     Expanded, Over, Problem, ProblemShape, Run, Stated, Values, class_expansion, infeasible, not_planned, one_by_one,
     restated, stochastic, through_kernel, weights_of,
@@ -12,12 +12,13 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::{Cancel, Silent};
 use crate::settings::Settings;
+use crate::solve::class_digits::{class_digits, is_small};
 use crate::solve::joint_hard_margin::{joint_hard_bound, joint_hard_primal};
 use crate::solve::machine::Job;
 use crate::solve::{
     ByPair, ClassBlocks, CurvedRisk, CuttingPlane, JointHardMargin, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk,
-    Sampled, Solution, Start, Verdict, balanced_values, certified_by_classes, cut_values, lower_bound, quick_start,
-    rounded_certificate, sampled_start, value_and_slopes,
+    Sampled, Solution, Start, Stop, Verdict, balanced_values, certified_by_classes, cut_values, dual_of_classes,
+    lower_bound, quick_start, rounded_certificate, sampled_start, value_and_slopes,
 };
 use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable};
 use crate::wish::Solver;
@@ -170,6 +171,20 @@ impl<T: PartTask> ByPart<T> {
             && rows * cols <= FEW_ENTRIES
     }
 
+    /// A solution of a small joint problem, continued as far as it goes.
+    fn to_last_digits(&self, run: &mut Run<'_>, solution: Solution) -> Solution {
+        let (design, cancel) = (run.design, run.cancel);
+        let left = run.settings.max_passes.saturating_sub(solution.passes);
+        let joint = self.task.as_joint().filter(|joint| is_small(design.rows(), design.cols() * joint.classes()));
+        let (Some(joint), true) = (joint, run.polishes && solution.stop == Stop::Converged && left > 0) else {
+            return to_the_end(run, solution, Solution::into_start, |run| self.once(run));
+        };
+        or_better(run, solution, |_, solution| {
+            let found = class_digits(joint, design, self.rule, cancel)?;
+            Ok(found.filter(|found| found.steps <= left).map(|found| found.in_place_of(solution)))
+        })
+    }
+
     /// The start for rankings of many rows.
     fn quick_start(&self, run: &Run<'_>) -> Option<Start> {
         let ranking = self.task.as_ranking()?;
@@ -317,10 +332,20 @@ impl<T: PartTask> Problem for ByPart<T> {
         }
         let mut solution = self.once(run)?;
         if small {
-            solution = to_the_end(run, solution, Solution::into_start, |run| self.once(run));
+            solution = self.to_last_digits(run, solution);
         }
         let (design, cancel) = (run.design, run.cancel);
-        let stated = |solution| self.stated(solution, design, settings.tolerance, cancel);
+        // For other solvers `verify` does not take the weights as a proof.
+        let by_weights = run.solver == Solver::Newton;
+        let stated = |solution: Solution| match self.task.as_joint() {
+            Some(joint) if !by_weights => {
+                let point = (&solution.weights[..], &solution.thresholds[..]);
+                let dual = dual_of_classes(joint, design, point, self.rule, cancel)?;
+                let solution = Solution { witness: Witness::Classes(dual), ..solution };
+                self.restated_by_classes(solution, design, settings.tolerance, cancel)
+            }
+            _ => self.stated(solution, design, settings.tolerance, cancel),
+        };
         Ok(polished_parts(run, &self.task, self.rule, solution, stated))
     }
 

@@ -1,11 +1,12 @@
 //! Joint problems over several classes through kernels: the support vectors, and the proof of the bound.
 
-use super::through_kernel::{around_several, proven, refuse_polish};
+use super::through_kernel::{around_several, polished, proven, refuse_polish};
 use super::{Expanded, Run, Stated, Values, infeasible};
 use crate::certificate::{ClassDual, Witness};
 use crate::error::Result;
 use crate::parallel;
 use crate::run::Cancel;
+use crate::solve::class_digits::{class_digits, features_behind, is_small};
 use crate::solve::machine::{Job, Machine};
 use crate::solve::{Solution, class_loss};
 use crate::task::{Intercept, Joint, JointForm};
@@ -13,6 +14,9 @@ use crate::task::{Intercept, Joint, JointForm};
 /// Variables may exceed their limits, and constants be out of balance, by this share, which is rounding.
 const ROUNDING: f64 = 1e-12;
 const BALANCED: f64 = 1e-9;
+
+/// Kernels have more features than this over most data.
+const FEWEST_FEATURES: usize = 10;
 
 /// Solves by the dual.
 pub(super) fn solve(task: &Joint, rule: Intercept, machine: &mut Machine, run: &mut Run<'_>) -> Result<Solution> {
@@ -25,6 +29,17 @@ pub(super) fn solve(task: &Joint, rule: Intercept, machine: &mut Machine, run: &
         return Ok(fitted);
     }
     let (definite, classes) = (machine.is_definite(), task.classes());
+    let (rows, cancel) = (run.design.rows(), run.cancel);
+    if definite && is_small(rows, FEWEST_FEATURES * classes) {
+        fitted = polished(run, fitted, machine.is_wide(), |fitted, _| {
+            let features = features_behind(machine.all_values(), rows)?;
+            if !is_small(rows, features.cols() * classes) {
+                return Ok(None);
+            }
+            let found = class_digits(task, &features, rule, cancel)?;
+            Ok(found.map(|found| found.through_kernel(task, fitted)))
+        });
+    }
     let beta = std::mem::take(&mut fitted.weights);
     let (mut rows, mut coefficients) = (Vec::new(), Vec::new());
     for (row, own) in beta.chunks_exact(classes).enumerate().filter(|(_, own)| own.iter().any(|beta| *beta != 0.0)) {

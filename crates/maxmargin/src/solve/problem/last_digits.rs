@@ -125,7 +125,7 @@ pub(super) fn is_as_good(gap: Option<f64>, before: Option<f64>) -> bool {
 
 /// The better of two solutions for weights. An error while polishing is ignored, since the first solution is still
 /// valid.
-fn or_better(
+pub(super) fn or_better(
     run: &mut Run<'_>,
     solution: Solution,
     better: impl FnOnce(&mut Run<'_>, &Solution) -> Result<Option<Solution>>,

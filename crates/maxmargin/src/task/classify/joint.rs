@@ -222,17 +222,24 @@ impl Joint {
         }
     }
 
+    /// The derivative of the loss of a row by each score, without its cost.
+    pub(crate) fn slopes(&self, row: usize, scores: &[f64], slopes: &mut [f64]) {
+        self.row(row, scores, slopes);
+    }
+
     /// The second derivatives of a row along a direction, without the cost. `kept` is what [`Joint::row`] found.
     fn bend(&self, row: usize, scores: &[f64], kept: f64, along: &[f64], out: &mut [f64]) {
         let class = self.class(row);
         match self.form {
             JointForm::Softmax => {
+                // Only differences count. From the most probable class, no digits are lost if the others are rare.
+                let origin = along[most_probable(scores)];
                 let mut mean = 0.0;
                 for ((out, &score), &along) in out.iter_mut().zip(scores).zip(along) {
                     *out = (score - kept).exp();
-                    mean += *out * along;
+                    mean += *out * (along - origin);
                 }
-                out.iter_mut().zip(along).for_each(|(out, &along)| *out *= along - mean);
+                out.iter_mut().zip(along).for_each(|(out, &along)| *out *= (along - origin) - mean);
             }
             JointForm::Sum => {
                 let mut own = 0.0;
@@ -324,6 +331,11 @@ struct RowPoint {
     kept: f64,
 }
 
+/// The class with the largest score, the first of equal ones.
+fn most_probable(scores: &[f64]) -> usize {
+    (1..scores.len()).fold(0, |best, m| if scores[m] > scores[best] { m } else { best })
+}
+
 fn softmax(class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
     let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
@@ -332,7 +344,9 @@ fn softmax(class: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
         sum += *slope;
     }
     slopes.iter_mut().for_each(|slope| *slope /= sum);
-    slopes[class] -= 1.0;
+    // The probability less one, without losing the digits of rare classes.
+    slopes[class] = 0.0;
+    slopes[class] = -slopes.iter().sum::<f64>();
     let kept = highest + sum.ln();
     // If the right class has nearly all of the probability, the difference would lose its digits.
     let others: f64 =
@@ -469,7 +483,8 @@ impl Curvature for Joint {
                 let shares: Vec<f64> = scores.iter().map(|score| (score - kept).exp()).collect();
                 for (a, &share) in shares.iter().enumerate() {
                     (0..a).for_each(|b| both(a, b, -share * shares[b]));
-                    both(a, a, share * (1.0 - share));
+                    let rest: f64 = shares[..a].iter().chain(&shares[a + 1..]).sum();
+                    both(a, a, share * rest);
                 }
             }
             (JointForm::Sum, curve) => {

@@ -1,0 +1,177 @@
+//! Joint problems over several classes with hinge loss, to the last digits.
+//!
+//! ```text
+//! min  ½ Σ_m ‖w_m‖² + Σ_i C_i · loss_i      (the largest, or the sum, of the violations of a row)
+//! ```
+//! With the hinge rounded off over a width δ, as in the task, the problem is piecewise quadratic, and Newton's method
+//! solves it to the last digits. Once δ is so small that the same violations lie within the rounding, the solution, the
+//! constants and the dual variables α(δ) are affine functions of δ. Then 2·α(δ/2) − α(δ) is a dual solution of the hinge
+//! itself, free of rounding. Widths are halved until two of these agree.
+//!
+//! The dual point is the witness. Cost: a few Newton steps for each width, rows times the square of the coordinates each.
+
+use super::class_blocks::{dual_value, feasible, slopes_of_classes, weights_behind};
+use super::{ClassDual, LinearRisk, Newton, Risk, Solution, Start, Witness, relative_gap};
+use crate::data::{Dense, Design, Matrix, Scaling};
+use crate::error::Result;
+use crate::run::Cancel;
+use crate::task::{Intercept, Joint, Objective, Roundable};
+
+/// The first width, in margins, and how often it is halved at most.
+const FIRST_WIDTH: f64 = 1.0;
+const HALVINGS: usize = 24;
+
+/// Newton steps for a width, at most.
+const STEPS: u64 = 40;
+
+/// Extrapolated weights that differ by less than this share of the largest are the same.
+const SAME: f64 = 1e-11;
+
+/// A solution of the hinge is exact if its gap is below this.
+const EXACT: f64 = 1e-12;
+
+/// Pivots below this share of the largest kernel value are rounding.
+const PIVOT: f64 = 1e-14;
+
+/// Rows times the square of the coordinates, at most.
+const MOST_WORK: usize = 10_000_000;
+
+/// A solution to the last digits.
+pub(super) struct ClassDigits {
+    pub(super) weights: Vec<f64>,
+    pub(super) constants: Vec<f64>,
+    pub(super) dual: ClassDual,
+    pub(super) objective: f64,
+    pub(super) bound: f64,
+    pub(super) steps: u64,
+}
+
+impl ClassDigits {
+    fn gap(&self) -> f64 {
+        relative_gap(self.objective, self.bound)
+    }
+
+    /// These weights in a solution, as a continuation of it.
+    pub(super) fn in_place_of(self, before: &Solution) -> Solution {
+        Solution {
+            weights: self.weights,
+            thresholds: self.constants,
+            objective: self.objective,
+            lower_bound: Some(self.bound),
+            witness: Witness::Classes(self.dual),
+            passes: self.steps,
+            trace: Vec::new(),
+            ..before.clone()
+        }
+    }
+
+    /// The same with the coefficients of the rows, as many as there are classes for each, for a kernel.
+    pub(super) fn through_kernel(self, task: &Joint, before: &Solution) -> Solution {
+        let classes = task.classes();
+        let mut beta = vec![0.0; task.rows() * classes];
+        for (row, own) in beta.chunks_exact_mut(classes).enumerate() {
+            for (class, alpha) in self.dual.row(row) {
+                own[class] -= alpha;
+                own[task.class(row)] += alpha;
+            }
+        }
+        let mut solution = ClassDigits { weights: beta, ..self }.in_place_of(before);
+        if let Some(kernel) = &mut solution.kernel {
+            // No row was asked of the cache.
+            kernel.rows = kernel.rows.map(|_| (0, 0));
+        }
+        solution
+    }
+}
+
+/// Whether a problem is small enough.
+pub(super) fn is_small(rows: usize, coordinates: usize) -> bool {
+    coordinates.saturating_mul(coordinates).saturating_mul(rows) <= MOST_WORK
+}
+
+/// Solves the task over these features, or none if no width shows the solution.
+pub(super) fn class_digits(
+    task: &Joint,
+    design: &Design,
+    rule: Intercept,
+    cancel: &Cancel,
+) -> Result<Option<ClassDigits>> {
+    let (features, penalised) = (design.cols() * task.classes(), rule == Intercept::Penalised);
+    let numbers = |count: usize| vec![0.0; count];
+    let mut start =
+        Start { weights: numbers(features), thresholds: numbers(Objective::thresholds(task)), ..Start::default() };
+    let mut before: Option<(Vec<f64>, Vec<f64>)> = None;
+    let mut found: Option<ClassDigits> = None;
+    let mut steps = 0;
+    for halving in 0..=HALVINGS as i32 {
+        let rounded = task.rounded(FIRST_WIDTH * task.margin_scale() * 0.5f64.powi(halving));
+        let mut risk = LinearRisk::new(&rounded, design, penalised, cancel);
+        let solved = Newton::polish(&mut risk, features, &start, STEPS, cancel)?;
+        drop(risk);
+        steps += solved.passes;
+        let slopes = slopes_of_classes(&rounded, design, (&solved.weights, &solved.thresholds), cancel)?;
+        let now = (slopes, solved.thresholds.clone());
+        (start.weights, start.thresholds) = (solved.weights, solved.thresholds);
+        if let Some(before) = &before {
+            let on =
+                |now: &[f64], before: &[f64]| now.iter().zip(before).map(|(now, before)| 2.0 * now - before).collect();
+            let (slopes, constants): (Vec<f64>, Vec<f64>) = (on(&now.0, &before.0), on(&now.1, &before.1));
+            let dual = feasible(task, &slopes, rule);
+            let next = judged(task, design, rule, (dual, constants, steps), cancel)?;
+            if next.gap() <= EXACT && found.as_ref().is_some_and(|found| agree(&found.weights, &next.weights)) {
+                return Ok(Some(next));
+            }
+            found = Some(next);
+        }
+        before = Some(now);
+    }
+    Ok(None)
+}
+
+/// Objective and bound of a dual point with constants.
+fn judged(
+    task: &Joint,
+    design: &Design,
+    rule: Intercept,
+    (dual, mut constants, steps): (ClassDual, Vec<f64>, u64),
+    cancel: &Cancel,
+) -> Result<ClassDigits> {
+    let (weights, pulls) = weights_behind(task, design, &dual, cancel)?;
+    if rule == Intercept::Penalised {
+        constants = pulls;
+    }
+    let point = [&weights[..], &constants[..]].concat();
+    let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
+    let objective = risk.evaluate(&point, &mut vec![0.0; point.len()])?;
+    drop(risk);
+    let bound = dual_value(task, design, &dual, rule, cancel)?.min(objective);
+    cancel.check()?;
+    Ok(ClassDigits { weights, constants, dual, objective, bound, steps })
+}
+
+fn agree(one: &[f64], other: &[f64]) -> bool {
+    let largest = one.iter().fold(0.0f64, |most, w| most.max(w.abs()));
+    one.iter().zip(other).all(|(one, other)| (one - other).abs() <= SAME * largest)
+}
+
+/// Features whose inner products are these kernel values, given row by row: a Cholesky factor with pivots.
+pub(super) fn features_behind(mut values: Vec<f64>, rows: usize) -> Result<Design> {
+    let largest = (0..rows).map(|row| values[row * rows + row]).fold(0.0, f64::max);
+    let mut columns: Vec<Vec<f64>> = Vec::new();
+    while columns.len() < rows {
+        let diagonal = |row: usize| values[row * rows + row];
+        let pivot = (1..rows).fold(0, |best, row| if diagonal(row) > diagonal(best) { row } else { best });
+        let root = diagonal(pivot);
+        if root.is_nan() || root <= PIVOT * largest {
+            break;
+        }
+        let column: Vec<f64> = (0..rows).map(|row| values[row * rows + pivot] / root.sqrt()).collect();
+        for (row, line) in values.chunks_exact_mut(rows).enumerate() {
+            line.iter_mut().zip(&column).for_each(|(value, entry)| *value -= column[row] * entry);
+        }
+        columns.push(column);
+    }
+    let entries: Vec<f64> = (0..rows).flat_map(|row| columns.iter().map(move |column| column[row])).collect();
+    let matrix = Matrix::DenseF64(Dense::new(entries, rows, columns.len())?);
+    Scaling::default().apply(&matrix, None)
+}
