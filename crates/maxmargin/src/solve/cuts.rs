@@ -1,8 +1,8 @@
 //! Primal value and lower bound of ratings, and how cuts are kept in order.
 //!
 //! ```text
-//! P(w, b) = ½‖w‖² + Σ_ik C_i · loss(v_ik),   v_ik = m − t_ik (w·x_i − b_k)
-//! D(α)    = Σ_ik (α_ik m − C_i · loss*(α_ik / C_i)) − ½‖Σ_ik t_ik α_ik x_i‖²
+//! P(w, b) = ½‖w‖² + Σ_ik C_i · loss(v_ik),   v_ik = m_i − t_ik (w·x_i − b_k)
+//! D(α)    = Σ_ik (α_ik m_i − C_i · loss*(α_ik / C_i)) − ½‖Σ_ik t_ik α_ik x_i‖²
 //! ```
 //! α_ik = C_i · loss'(v_ik), with the hinge rounded off, lies in the box of the dual at any w and b. It is made feasible
 //! by scaling down one side of each cut ([`crate::task::CutShares`]), so D is a bound at every point. Cost: one pass

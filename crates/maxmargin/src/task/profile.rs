@@ -318,7 +318,8 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.weight_as,
             TaskSettings::Rank(settings) => settings.weight_as,
             TaskSettings::Compare(settings) => settings.weight_as,
-            TaskSettings::Ordinal(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => WeightAs::Slack,
+            TaskSettings::Ordinal(settings) => settings.weight_as,
+            TaskSettings::OneClass(_) | TaskSettings::Own(_) => WeightAs::Slack,
         }
     }
 

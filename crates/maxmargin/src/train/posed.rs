@@ -174,7 +174,8 @@ impl Poses for BuiltIn {
                         .help("use ⟦form=implicit⟧, or learn from all rows at once"));
                 }
                 let (ranks, shares, _) = ranks_of(task, whole)?;
-                let unit = Ordinal::of_part(part, &ranks, &shares, task.form, settings.loss)?;
+                let (part, margins) = task.weight_as.split(part)?;
+                let unit = Ordinal::of_part(&part, &ranks, &shares, task.form, settings.loss)?.with_margins(margins);
                 Ok(Some(Box::new(ByRank::new(unit, settings.abilities(false), settings))))
             }
             _ => or_nothing(self.made(part, settings, None, false)),
@@ -278,7 +279,9 @@ impl BuiltIn {
                     .help("use the program that trained it: the code of the task is not in the model file"));
             }
             TaskSettings::Ordinal(task) => {
-                let unit = Ordinal::on(data, task.form, &task.class_weight, settings.loss, subset)?;
+                let (data, margins) = task.weight_as.split(data)?;
+                let unit = Ordinal::on(&data, task.form, &task.class_weight, settings.loss, subset)?;
+                let unit = unit.with_margins(margins);
                 positive_total(unit.total_cost(), "row")?;
                 Box::new(ByRank::new(unit, abilities, settings))
             }

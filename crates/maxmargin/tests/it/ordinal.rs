@@ -397,7 +397,7 @@ fn a_row_of_weight_two_is_a_row_twice_and_ranks_can_be_balanced() {
     for form in OrdinalForm::ALL {
         for class_weight in [ClassWeight::Equal, ClassWeight::Balanced] {
             let context = format!("{form:?}, {class_weight:?}");
-            let wanted = OrdinalSettings { form, class_weight };
+            let wanted = OrdinalSettings { form, class_weight, ..OrdinalSettings::default() };
             let wanted = Settings { tolerance: 1e-7, ..Settings::of(wanted) };
             let (one, other) = (fit(&weighted, &wanted).model, fit(&repeated, &wanted).model);
             assert_close(one.certificate.objective, other.certificate.objective, 3e-7, &context);

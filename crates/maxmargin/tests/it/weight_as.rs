@@ -2,16 +2,17 @@
 
 use crate::made::{Numbers, fit, graded, two_classes};
 use crate::optimum::{Row, assert_certified, dense_row, logistic_referee, referee};
-use maxmargin::data::{Dataset, Outcome, Pairs};
+use maxmargin::data::{Dataset, Outcome, Pairs, Targets};
 use maxmargin::error::{Code, Error};
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{
-    ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, Solver, Task, TaskSettings,
+    ClassifySettings, CompareSettings, Method, OrdinalForm, OrdinalSettings, RankSettings, Regularisation, Settings,
+    Solver, Task, TaskSettings,
 };
-use maxmargin::task::{Binary, ClassWeight, Classes, Intercept, Multiclass, WeightAs};
+use maxmargin::task::{Binary, ClassWeight, Classes, Intercept, Multiclass, Ordinal, WeightAs};
 use maxmargin::testing::{check_curvature, check_objective, check_rounding};
 use maxmargin::train::train;
 
@@ -52,6 +53,7 @@ fn using(settings: &Settings, way: WeightAs) -> Settings {
     let mut settings = settings.clone();
     match &mut settings.task {
         TaskSettings::Classify(task) => task.weight_as = way,
+        TaskSettings::Ordinal(task) => task.weight_as = way,
         TaskSettings::Rank(task) => task.weight_as = way,
         TaskSettings::Compare(task) => task.weight_as = way,
         _ => panic!("weights have one use there"),
@@ -120,6 +122,120 @@ fn copies_of_rows_have_the_optimum_of_slack_and_margins_another() {
         let (one, other) = (margins.certificate.objective, copies.certificate.objective);
         assert!((one - other).abs() > 1e-2 * one, "{one} {other}");
         margins.verify(&data).unwrap();
+    }
+}
+
+/// Rows of four ranks with weights 0, 1, 2 and 3.
+fn rated(rows: usize, seed: u64) -> Dataset {
+    let data = weighed(rows, 3, seed);
+    let mut numbers = Numbers::new(seed + 1);
+    let rank = |row: usize| (dense_row(&data, row)[0] + 1.5 * numbers.next()).floor().clamp(-1.0, 2.0);
+    let ranks: Vec<f64> = (0..rows).map(rank).collect();
+    data.with_targets(Targets::Real(ranks.into())).unwrap()
+}
+
+#[test]
+fn copies_of_rated_rows_have_the_optimum_of_slack() {
+    let data = rated(60, 5);
+    for form in OrdinalForm::ALL {
+        for loss in Loss::ALL {
+            for kernel in [KernelSettings::default(), gaussian()] {
+                if loss == Loss::Logistic && kernel.is_exact() {
+                    continue;
+                }
+                let task = OrdinalSettings { form, ..Default::default() };
+                copies_are_slack(&data, &Settings { kernel, ..settings(task, loss) });
+            }
+        }
+    }
+}
+
+/// The objective of ratings by its definition.
+fn by_definition(data: &Dataset, form: OrdinalForm, loss: Loss, point: (&[f64], &[f64]), way: WeightAs) -> f64 {
+    let (weights, cuts) = point;
+    let mut sum = 0.5 * weights.iter().map(|w| w * w).sum::<f64>();
+    for (row, rank) in data.targets().real().unwrap().iter().enumerate() {
+        let (rank, weight) = ((rank + 1.0) as usize, data.weights().unwrap()[row]);
+        let (margin, cost) = match way {
+            WeightAs::Margin => (weight, if weight > 0.0 { C } else { 0.0 }),
+            _ => (1.0, C * weight),
+        };
+        let score: f64 = dense_row(data, row).iter().zip(weights).map(|(x, w)| x * w).sum();
+        for (cut, value) in cuts.iter().enumerate() {
+            if form == OrdinalForm::Implicit || cut == rank || cut + 1 == rank {
+                let side = if rank > cut { 1.0 } else { -1.0 };
+                sum += cost * loss.value(margin - side * (score - value));
+            }
+        }
+    }
+    sum
+}
+
+#[test]
+fn the_margin_of_a_rated_row_is_its_weight_at_every_cut() {
+    let data = rated(80, 8);
+    for form in OrdinalForm::ALL {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            let context = format!("{form:?} {loss:?}");
+            let wanted = settings(OrdinalSettings { form, ..Default::default() }, loss);
+            let wanted = using(&Settings { tolerance: 1e-7, ..wanted }, WeightAs::Margin);
+            let model = fit(&data, &wanted).model;
+            assert!(model.certificate.converged, "{context}");
+            let (weights, cuts) = (model.scorer.weights().unwrap(), model.decoder.cuts().unwrap().0);
+            let value =
+                |weights: &[f64], cuts: &[f64]| by_definition(&data, form, loss, (weights, cuts), WeightAs::Margin);
+            let found = model.certificate.objective;
+            assert!((value(weights, cuts) - found).abs() <= 1e-9 * found, "{context}");
+            let bound = model.certificate.lower_bound.unwrap();
+            assert!(found - bound <= 1e-7 * found, "{context}: {found} {bound}");
+            // No step in any direction is better.
+            let mut numbers = Numbers::new(3);
+            for step in [1e-1, 1e-2, 1e-3] {
+                for _ in 0..50 {
+                    let mut moved =
+                        |all: &[f64]| all.iter().map(|x| x + step * (numbers.next() - 0.5)).collect::<Vec<f64>>();
+                    let (weights, mut cuts) = (moved(weights), moved(cuts));
+                    cuts.sort_by(f64::total_cmp);
+                    assert!(value(&weights, &cuts) >= bound, "{context}");
+                }
+            }
+            let slack = fit(&data, &using(&wanted, WeightAs::Slack)).model;
+            let cuts = slack.decoder.cuts().unwrap().0;
+            let twin = by_definition(&data, form, loss, (slack.scorer.weights().unwrap(), cuts), WeightAs::Slack);
+            let other = slack.certificate.objective;
+            assert!((twin - other).abs() <= 1e-9 * other, "{context}");
+            assert!((found - other).abs() > 1e-2 * found, "{context}: {found} {other}");
+            Model::from_bytes(&model.to_bytes().unwrap()).unwrap().verify(&data).unwrap();
+            // Through a kernel that is linear in effect, by the dual.
+            let linear = KernelSettings { kind: KernelKind::Polynomial, degree: Some(1), ..KernelSettings::default() };
+            let linear = KernelSettings { gamma: Some(1.0), coef0: Some(0.0), ..linear };
+            let expanded = fit(&data, &Settings { kernel: linear, ..wanted.clone() }).model;
+            let through = expanded.certificate.objective;
+            assert!((through - found).abs() <= 1e-6 * found, "{context}: {found} {through}");
+            expanded.verify(&data).unwrap();
+        }
+    }
+}
+
+#[test]
+fn margins_of_rated_rows_conform() {
+    let data = two_classes(1101, 2, true, 3);
+    let ranks: Vec<f64> = (0..1101).map(|row| (row * 7 % 4) as f64).collect();
+    let data = data.with_targets(Targets::Real(ranks.into())).unwrap();
+    let mut numbers = Numbers::new(4);
+    let margins: Vec<f64> = (0..1101).map(|_| 3.0 * numbers.next()).collect();
+    let scores: Vec<f64> = (0..1101).map(|_| 4.0 * numbers.next() - 2.0).collect();
+    for form in OrdinalForm::ALL {
+        for loss in [Loss::Hinge, Loss::SquaredHinge] {
+            let task = Ordinal::on(&data, form, &ClassWeight::Balanced, loss, None).unwrap().with_cost(0.7);
+            let task = task.with_margins(Some(margins.clone().into()));
+            let free = [-0.4, 0.3, 1.1];
+            check_objective(&task, &scores, &free).unwrap();
+            check_curvature(&task, &scores, &free).unwrap();
+            if loss == Loss::Hinge {
+                check_rounding(&task, 0.4, &scores, &free).unwrap();
+            }
+        }
     }
 }
 
@@ -243,6 +359,7 @@ fn what_is_no_number_of_copies_and_what_has_no_margin_is_refused() {
         Settings { loss: Loss::Logistic, ..classify.clone() },
         Settings { regularisation: Regularisation::Nu(0.2), ..classify.clone() },
         Settings { loss: Loss::Logistic, ..Settings::new(Task::Rank) },
+        Settings { loss: Loss::Logistic, ..Settings::new(Task::Ordinal) },
     ] {
         assert_eq!(refused(&rows, &using(&settings, WeightAs::Margin)).code(), Code::BadSetting);
     }

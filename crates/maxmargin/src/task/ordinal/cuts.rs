@@ -130,15 +130,15 @@ impl AtCuts<'_> {
         sum
     }
 
-    /// Σ α m − Σ cost · loss*(α / cost) of the scaled point.
+    /// Σ α m_i − Σ cost · loss*(α / cost) of the scaled point.
     pub(crate) fn gain(&self, shares: &Shares) -> f64 {
         let (loss, curve) = (self.task.loss, self.curve());
         self.sums(1, |row, sums| {
-            let cost = self.task.cost(row);
+            let (cost, margin) = (self.task.cost(row), self.task.margin(row));
             self.task.each_violation(row, self.scores[row], self.cuts, |cut, side, violation| {
                 let alpha = shares.at(cut, side) * cost * curve.at(violation).derivative;
                 let alpha = alpha.min(loss.dual_limit(cost));
-                sums[0] += alpha * loss.margin() - loss.dual_cost(alpha, cost);
+                sums[0] += alpha * margin - loss.dual_cost(alpha, cost);
             });
         })[0]
     }

@@ -1,20 +1,21 @@
 //! Ratings: ordinal regression. One score a row, and a cut between each two neighbouring ranks.
 //!
 //! ```text
-//! min  ½‖w‖² + Σ_i C_i Σ_{k in K(y_i)} loss(m − t_ik (w·x_i − b_k)),   t_ik = +1 where y_i > k, else −1
+//! min  ½‖w‖² + Σ_i C_i Σ_{k in K(y_i)} loss(m_i − t_ik (w·x_i − b_k)),   t_ik = +1 where y_i > k, else −1
 //!
 //! implicit  K(y) = all cuts            (all thresholds)
 //! explicit  K(y) = the cuts next to y  (immediate thresholds)        s.t.  b_1 ≤ … ≤ b_{r−1}
 //! ```
 //! There are r ranks; y_i is the number of the row's rank from 0 on, and cut b_k lies between ranks k and k + 1, k = 0
-//! … r − 2. The margin m is 1, or 0 for the logistic loss. C_i is C times the row's weight times the weight of its rank,
-//! and 0 for rows left out. The cuts are free. A row has the rank whose number is the number of cuts that its score
-//! reaches.
+//! … r − 2. The margin m_i is 1, or 0 for the logistic loss. C_i is C times the row's weight times the weight of its
+//! rank, and 0 for rows left out. With [`super::WeightAs::Margin`] the row's weight is m_i instead, at all its cuts. The
+//! cuts are free. A row has the rank whose number is the number of cuts that its score reaches.
 //!
 //! With the implicit form an optimum has its cuts in order, because every cut separates the same rows but for those of
-//! one rank. The explicit form counts only the two cuts next to a row, and the order of the cuts is a constraint of its
-//! own: where it binds, neighbouring cuts are equal ([`crate::solve::PartTask::next_tied`]). The implicit form bounds
-//! the absolute error of the rank, the explicit form the share of wrong ranks.
+//! one rank, whose margins do not matter: a row that changes to the other side only pushes the cut up. The explicit form
+//! counts only the two cuts next to a row, and the order of the cuts is a constraint of its own: where it binds,
+//! neighbouring cuts are equal ([`crate::solve::PartTask::next_tied`]). The implicit form bounds the absolute error of
+//! the rank, the explicit form the share of wrong ranks.
 //!
 //! Parts are runs of rows, because rows do not interact. Cost of an evaluation: one dot product a row, and at most r − 1
 //! violations that read no features.
@@ -58,6 +59,8 @@ pub struct Ordinal {
     codes: Arc<[u32]>,
     /// The row's weight times that of its rank; 0 if the row is left out. `None` if all weights are 1.
     weights: Option<Arc<[f64]>>,
+    /// The margin of each row at all its cuts; `None` if all margins are that of the loss.
+    margins: Option<Arc<[f64]>>,
     ranks: Arc<Labels>,
     form: OrdinalForm,
     order: Order,
@@ -119,6 +122,7 @@ impl Ordinal {
         let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
         Ordinal {
             weights,
+            margins: None,
             codes: codes.into(),
             ranks: Arc::new(ranks.clone()),
             form,
@@ -132,6 +136,11 @@ impl Ordinal {
     /// Changes the weight of the loss.
     pub fn with_cost(self, c: f64) -> Ordinal {
         Ordinal { c, ..self }
+    }
+
+    /// The same with a margin for each row, for a loss that has a margin.
+    pub fn with_margins(self, margins: Option<Arc<[f64]>>) -> Ordinal {
+        Ordinal { margins, ..self }
     }
 
     /// Number of rows.
@@ -159,6 +168,12 @@ impl Ordinal {
     #[inline]
     pub(crate) fn cost(&self, row: usize) -> f64 {
         self.c * self.weights.as_ref().map_or(1.0, |weights| weights[row])
+    }
+
+    /// The margin of a row at all its cuts.
+    #[inline]
+    pub(crate) fn margin(&self, row: usize) -> f64 {
+        self.margins.as_ref().map_or(self.loss.margin(), |margins| margins[row])
     }
 
     /// The cuts that count for a rank.
@@ -268,7 +283,7 @@ impl Independent for Ordinal {
             against: None,
             coefficient: side,
             threshold: -side,
-            margin: self.loss.margin(),
+            margin: self.margin(row),
             cost: if twice { 0.0 } else { self.cost(row) },
         }
     }

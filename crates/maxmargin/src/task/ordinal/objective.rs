@@ -10,7 +10,7 @@ impl Ordinal {
     /// Visits the violations of a row that matter: the number of the cut, t, and the violation.
     #[inline(always)]
     pub(crate) fn each_violation(&self, row: usize, score: f64, cuts: &[f64], mut visit: impl FnMut(usize, f64, f64)) {
-        let (rank, margin) = (self.rank(row), self.loss.margin());
+        let (rank, margin) = (self.rank(row), self.margin(row));
         let smooth = self.loss == Loss::Logistic;
         for cut in self.counted(rank) {
             let side = if rank > cut { 1.0 } else { -1.0 };
@@ -124,6 +124,13 @@ impl Roundable for Ordinal {
     fn rounded(&self, width: f64) -> Ordinal {
         debug_assert!(self.loss == Loss::Hinge);
         Ordinal { curve: Curve::Rounded(width), ..self.clone() }
+    }
+
+    fn margin_scale(&self) -> f64 {
+        let Some(margins) = &self.margins else { return 1.0 };
+        let counted = (0..margins.len()).filter(|&row| self.cost(row) > 0.0);
+        let largest = counted.map(|row| margins[row]).fold(0.0, f64::max);
+        if largest > 0.0 { largest } else { 1.0 }
     }
 
     fn rounding(&self, _part: usize, memo: &[f64; 3]) -> [f64; 3] {

@@ -1,6 +1,7 @@
 //! The settings of ratings.
 
-use super::super::{Abilities, ClassWeight, Input, Profile};
+use super::super::weight_as::{WEIGHT_AS, WeightAs};
+use super::super::{Abilities, ClassWeight, Input, Profile, is_default};
 use crate::certificate::Decoder;
 use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
@@ -40,6 +41,9 @@ pub struct OrdinalSettings {
     pub form: OrdinalForm,
     /// How much each rank counts.
     pub class_weight: ClassWeight,
+    /// How the weights of rows are used.
+    #[serde(skip_serializing_if = "is_default")]
+    pub weight_as: WeightAs,
 }
 
 /// `ordinal`
@@ -66,6 +70,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::ClassWeights,
             place: "task.class-weight",
         },
+        WEIGHT_AS,
     ],
     without: &["budget", "schedule", "rate", "batch", "project", "early-stopping", "nu"],
     loss: Loss::Hinge,
@@ -82,6 +87,7 @@ impl OrdinalSettings {
         if wish.regularisation.is_nu() {
             return Err(Error::new(Code::BadSetting, "ratings have no ⟦nu⟧").help("use ⟦c⟧ instead"));
         }
+        self.weight_as.refuse(wish.loss, false)?;
         if self.form == OrdinalForm::Explicit && wish.solver == Solver::CuttingPlane {
             return Err(Error::new(
                 Code::BadSetting,
