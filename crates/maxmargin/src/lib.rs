@@ -45,6 +45,7 @@
 //! | [`items`] | items in the order of their scores, with intervals and ranks that ties share |
 //! | [`online`] | learning from a stream of examples |
 //! | [`metric`] | how good scores or predictions are, with bootstrap intervals |
+//! | [`structured`] | outputs with many parts: rankings, sequences, trees; seen through scores |
 //! | [`task`] | what to learn, as margin constraints over scores; never sees features |
 //! | [`loss`] | what a violated margin costs |
 //! | [`solve`] | how to learn a task, with a bound on the optimum; never sees labels |
@@ -78,6 +79,7 @@ pub mod settings;
 pub mod simulate;
 pub mod solve;
 pub mod stream;
+pub mod structured;
 pub mod suggest;
 pub mod task;
 pub mod testing;
