@@ -12,7 +12,7 @@ use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use maxmargin::data::{Classes, Dataset, Labels};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::metric::{Evaluation, Interval, Metric, mean_cost, roc_curve};
+use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings, Task};
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let outcomes = Outcomes::of(&model, data)?;
     let code = model.code_error(data)?;
     let trained_on = data.rows() as u64 == model.certificate.rows && data.hash()? == model.certificate.data_hash;
-    let cost = mean_cost(&model, data)?;
+    let cost = model.mean_cost(data)?;
     let classes = match model.decoder.class_names() {
         Some(_) => ClassResults::of(&Answers::new(&model, data)?, &model.decoder),
         None => None,

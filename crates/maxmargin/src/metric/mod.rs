@@ -69,7 +69,6 @@
 mod bootstrap;
 mod classes;
 mod comparisons;
-mod cost;
 mod deviation;
 mod judged;
 mod kappa;
@@ -95,7 +94,6 @@ pub use crate::data::{outcome_of, score_differences};
 pub use bootstrap::Interval;
 pub(crate) use bootstrap::quantile;
 pub use comparisons::{confusion, decided_scores};
-pub use cost::mean_cost;
 pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;
 pub use table::{ByClass, ClassTable, Confused};

@@ -4,6 +4,7 @@ mod answers;
 mod code;
 mod columns;
 mod compact;
+mod cost;
 mod persist;
 mod probabilities;
 mod support;

@@ -9,7 +9,6 @@ use maxmargin::data::{Dataset, Dense, Labels, Matrix, Scale, Targets};
 use maxmargin::error::Code;
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
-use maxmargin::metric::mean_cost;
 use maxmargin::model::{Model, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{ClassifySettings, Regularisation, Settings, Solver, Task};
@@ -221,7 +220,7 @@ fn costs_are_the_margins_of_a_hard_margin_and_the_limit_of_soft_ones() {
         let loaded = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
         assert_eq!(loaded.settings, model.settings);
         loaded.verify(&data).unwrap();
-        assert_eq!(mean_cost(&loaded, &data).unwrap(), Some(0.0));
+        assert_eq!(loaded.mean_cost(&data).unwrap(), Some(0.0));
         // With a large C nothing is missed, and the soft margin is the hard one.
         for (multiclass, loss) in [(Multiclass::Joint, Loss::Hinge), (Multiclass::WestonWatkins, Loss::Hinge)] {
             let task = ClassifySettings { multiclass: Some(multiclass), ..task.clone() };
