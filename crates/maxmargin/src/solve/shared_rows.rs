@@ -150,7 +150,7 @@ mod tests {
             let shared = Arc::new(SharedRows::<f64>::new(kernel.clone(), &points, &order, bytes));
             let gram = SharedGram::new(&shared, rows.into_iter());
             let chosen = gram.restricted(&[4, 0, 6]);
-            let mut found = vec![0.0; 2 * 7];
+            let mut found = [0.0; 14];
             gram.fill(&[2, 4], found.chunks_exact_mut(7).collect());
             for (at, row) in [(0, 299), (1, 17)] {
                 for (column, &other) in rows.iter().enumerate() {

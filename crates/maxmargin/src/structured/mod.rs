@@ -115,9 +115,3 @@ impl Plane {
         self.loss + self.product(at)
     }
 }
-
-/// The error for an output in a model file that its example does not have.
-pub(crate) fn no_output(why: &str) -> Error {
-    Error::new(Code::CertificateMismatch, format!("the witness proves nothing: {why}"))
-        .help("the model file was altered, or was made by an earlier or a defective program; train it again")
-}

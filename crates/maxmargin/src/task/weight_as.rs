@@ -19,6 +19,9 @@ use std::borrow::Cow;
 use std::iter::repeat_n;
 use std::sync::Arc;
 
+/// The margin of each row; `None` if all of them are 1.
+pub(crate) type Margins = Option<Arc<[f64]>>;
+
 /// How the weight of a row or a pair is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -101,9 +104,9 @@ impl WeightAs {
         }
     }
 
-    /// The data with weights that are costs, and the margin of each row; `None` if all margins are 1. Whatever stands
-    /// for its copies is checked.
-    pub(crate) fn split(self, data: &Dataset) -> Result<(Cow<'_, Dataset>, Option<Arc<[f64]>>)> {
+    /// The data with weights that are costs, and the margins. Whatever stands for its
+    /// copies is checked.
+    pub(crate) fn split(self, data: &Dataset) -> Result<(Cow<'_, Dataset>, Margins)> {
         let Some(weights) = data.weights() else { return Ok((Cow::Borrowed(data), None)) };
         match self {
             WeightAs::Slack => Ok((Cow::Borrowed(data), None)),
