@@ -9,7 +9,7 @@ use crate::data::{Dataset, Labels, MOST_LANES, Scale, Targets, lanes};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Approximation, too_large};
 use crate::parallel;
-use crate::settings::{Input, Settings, Task};
+use crate::settings::{Input, Settings, Task, TaskSettings};
 use crate::solve::{EarlyStopping, LONG_PART, Queries, Sizes, TILE_THREADS};
 use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
@@ -70,6 +70,7 @@ impl Needs {
                 Task::Ordinal => Labels::ranks(data.targets()).map_or(0, |ranks| ranks.len() as u64 - 1),
                 _ => 0,
             },
+            outputs: outputs(data, settings)?,
             by_rows: settings.task.task().profile().input == Input::Rows,
         };
         let mut beside = BASE + sides(data) + sizes.of_solver(solver, settings) + map_bytes(data, settings);
@@ -96,6 +97,17 @@ impl Needs {
         let at_hand = (u128::from(bytes) * u128::from(rows_at_hand) / u128::from(rows.max(1))) as u64;
         Ok(Needs { features: bytes, beside, at_hand, mapped: data.matrix().is_mapped() })
     }
+}
+
+/// Number of scores per row.
+fn outputs(data: &Dataset, settings: &Settings) -> Result<u64> {
+    let TaskSettings::Classify(task) = &settings.task else { return Ok(1) };
+    let labels = Labels::find(data.targets())?;
+    Ok(match task.columns(&labels, settings.loss, settings.seed)? {
+        Some((code, _)) => code.columns() as u64,
+        None if task.several(labels.len()) => labels.len() as u64,
+        None => 1,
+    })
 }
 
 fn mapped_bytes(rows: u64, features: u64) -> u64 {

@@ -36,7 +36,9 @@ mod values;
 
 pub use crate::certificate::{ClassDual, ColumnWitness, Cut, SparseDual, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
-pub(crate) use class_blocks::{ClassBlocks, certified_by_classes, dual_of_classes};
+pub(crate) use class_blocks::{
+    ClassBlocks, certified_by_classes, check_dual_of_classes, dual_of_classes, objective_of_classes,
+};
 pub(crate) use class_kernel::{ClassKernel, class_loss};
 pub(crate) use cuts::cut_values;
 pub use cutting_plane::CuttingPlane;

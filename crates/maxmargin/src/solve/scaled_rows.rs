@@ -37,6 +37,21 @@ pub(super) struct Sums {
     shift_dots: Vec<f64>,
 }
 
+impl Sums {
+    /// Multiplies the sums by a factor.
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.totals.iter_mut().chain(&mut self.shift_dots).for_each(|number| *number *= factor);
+    }
+
+    /// Adds a multiple of other sums.
+    pub(super) fn add_times(&mut self, factor: f64, other: &Sums) {
+        let add =
+            |sum: &mut [f64], other: &[f64]| sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += factor * other);
+        add(&mut self.totals, &other.totals);
+        add(&mut self.shift_dots, &other.shift_dots);
+    }
+}
+
 /// See the top of the file.
 pub(super) struct ScaledRows<'a, R> {
     design: &'a Design,

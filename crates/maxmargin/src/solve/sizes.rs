@@ -18,6 +18,16 @@ const QUERY: u64 = 192;
 /// Sums of a query during a sweep, and twice its merge buffer, for each row.
 const SWEPT_ROW: u64 = 96;
 
+/// Copies of the weights of several outputs: of the lanes, of a check, of a bound.
+const WEIGHTS_OF_OUTPUTS: u64 = 6;
+
+/// Bytes of a row and one of its scores: by Newton's method; through a kernel; in the list of classes that matter to a row,
+/// which is about so long at most.
+const SCORE: u64 = 32;
+const KERNEL_SCORE: u64 = 48;
+const LISTED: u64 = 24;
+const LISTED_OUTPUTS: u64 = 64;
+
 /// How large a problem is.
 pub(crate) struct Sizes {
     pub(crate) rows: u64,
@@ -32,6 +42,8 @@ pub(crate) struct Sizes {
     pub(crate) queries: Option<Queries>,
     /// Free scalars that are cuts between ranks; 0 for other tasks.
     pub(crate) cuts: u64,
+    /// Number of scores per row: one for each of several classes, or for each column of a code.
+    pub(crate) outputs: u64,
     /// Whether every row is a constraint of its own.
     pub(crate) by_rows: bool,
 }
@@ -54,7 +66,7 @@ impl Sizes {
     /// What training by a solver allocates beside the features.
     pub(crate) fn of_solver(&self, solver: Solver, settings: &Settings) -> u64 {
         // Sums over rows, three numbers a column where ranges are found; and a dozen vectors of weights.
-        let vectors = (3 * self.lanes as u64 + 12) * self.cols * 8;
+        let vectors = (3 * self.lanes as u64 + 12) * self.cols * 8 + self.of_several(solver, settings);
         let queries = self.queries.as_ref().map_or(0, |queries| queries.count * QUERY);
         vectors
             + queries
@@ -73,6 +85,23 @@ impl Sizes {
                     linear_risk::bytes(self) + swept + own
                 }
             }
+    }
+
+    /// What several scores per row add: copies of the weights, and numbers for each row and score.
+    fn of_several(&self, solver: Solver, settings: &Settings) -> u64 {
+        if self.outputs <= 1 {
+            return 0;
+        }
+        let scores = self.rows.saturating_mul(self.outputs);
+        if settings.expands() {
+            return scores.saturating_mul(KERNEL_SCORE);
+        }
+        let weights = self.cols.saturating_mul(self.outputs).saturating_mul(8 * WEIGHTS_OF_OUTPUTS);
+        let of_rows = match solver {
+            Solver::Newton | Solver::CuttingPlane => scores.saturating_mul(SCORE),
+            _ => self.rows.saturating_mul(self.outputs.min(LISTED_OUTPUTS)).saturating_mul(LISTED),
+        };
+        weights.saturating_add(of_rows)
     }
 
     /// What a kernel adds.

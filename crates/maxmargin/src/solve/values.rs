@@ -158,15 +158,23 @@ impl Balance {
     }
 }
 
-/// The constraints of one of several cuts; the free scalar is absent from the others.
-struct OfCut<'a, T> {
+/// The constraints that take one of several cuts.
+pub(crate) struct OfCut<'a, T> {
     task: &'a T,
-    cut: usize,
+    /// Their numbers.
+    pub(crate) own: Vec<usize>,
+}
+
+/// The constraints of each cut.
+pub(crate) fn by_cut<T: Independent>(task: &T) -> Vec<OfCut<'_, T>> {
+    let mut cuts: Vec<OfCut<'_, T>> = (0..task.cuts()).map(|_| OfCut { task, own: Vec::new() }).collect();
+    (0..task.blocks()).for_each(|block| cuts[task.cut(block)].own.push(block));
+    cuts
 }
 
 impl<T: Independent> Independent for OfCut<'_, T> {
     fn blocks(&self) -> usize {
-        self.task.blocks()
+        self.own.len()
     }
 
     fn loss(&self) -> Loss {
@@ -174,8 +182,7 @@ impl<T: Independent> Independent for OfCut<'_, T> {
     }
 
     fn constraint(&self, block: usize) -> Constraint {
-        let own = self.task.constraint(block);
-        Constraint { threshold: if self.task.cut(block) == self.cut { own.threshold } else { 0.0 }, ..own }
+        self.task.constraint(self.own[block])
     }
 }
 
@@ -183,12 +190,12 @@ impl<T: Independent> Independent for OfCut<'_, T> {
 /// are several.
 pub(crate) fn balance<T: Independent>(task: &T, alpha: &mut [f64]) {
     if task.cuts() > 1 {
-        return (0..task.cuts()).for_each(|cut| balance_one(&OfCut { task, cut }, alpha));
+        for cut in by_cut(task) {
+            let balance = Balance::between(&cut, |block| alpha[cut.own[block]]);
+            cut.own.iter().for_each(|&block| alpha[block] *= balance.share(&task.constraint(block)));
+        }
+        return;
     }
-    balance_one(task, alpha);
-}
-
-fn balance_one<T: Independent>(task: &T, alpha: &mut [f64]) {
     let balance = Balance::between(task, |block| alpha[block]);
     parallel::update(alpha, CHUNK, |block, alpha| *alpha *= balance.share(&task.constraint(block)));
 }
@@ -414,14 +421,14 @@ pub(crate) fn hard_primal<T: Independent>(
 /// How far a point is from Σ α_i t_i = 0, relative to Σ |α_i t_i|; the furthest of several cuts.
 pub(crate) fn imbalance<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
     if task.cuts() > 1 {
-        return (0..task.cuts()).map(|cut| imbalance_of_one(&OfCut { task, cut }, alpha)).fold(0.0, f64::max);
+        return by_cut(task).iter().map(|cut| imbalance_of_one(cut, |at| alpha[cut.own[at]])).fold(0.0, f64::max);
     }
-    imbalance_of_one(task, alpha)
+    imbalance_of_one(task, |block| alpha[block])
 }
 
-fn imbalance_of_one<T: Independent>(task: &T, alpha: &[f64]) -> f64 {
+fn imbalance_of_one<T: Independent>(task: &T, alpha: impl Fn(usize) -> f64 + Sync) -> f64 {
     let [net, total] = sum_blocks(task.blocks(), |block| {
-        let pull = alpha[block] * task.constraint(block).threshold;
+        let pull = alpha(block) * task.constraint(block).threshold;
         [pull, pull.abs()]
     });
     if total > 0.0 { net.abs() / total } else { 0.0 }

@@ -172,3 +172,74 @@ fn an_altered_dual_point_is_refused() {
         }
     }
 }
+
+#[test]
+fn forged_points_of_sums_are_refused() {
+    use maxmargin::error::Code;
+    use maxmargin::solve::Witness;
+    let data = rows(150, 4, 4, true, 17);
+    let model = fit(&data, &settings(Multiclass::WestonWatkins, Intercept::None, Loss::Hinge, 0.5)).model;
+    let Some(Witness::Classes(dual)) = &model.witness else { panic!("a dual point") };
+    let mut larger = dual.clone();
+    larger.values[0] = 0.5 * (1.0 + 1e-6);
+    let forged = Model { witness: Some(Witness::Classes(larger)), ..model.clone() };
+    assert_eq!(forged.verify(&data).unwrap_err().code(), Code::CertificateMismatch);
+    let squares = fit(&data, &settings(Multiclass::WestonWatkins, Intercept::None, Loss::SquaredHinge, 0.5)).model;
+    let Some(Witness::Classes(dual)) = &squares.witness else { panic!("a dual point") };
+    let mut other = dual.clone();
+    other.values.iter_mut().for_each(|value| *value *= 1.5);
+    let forged = Model { witness: Some(Witness::Classes(other)), ..squares.clone() };
+    assert!(forged.verify(&data).map_or(true, |found| found.lower_bound < squares.certificate.lower_bound));
+}
+
+#[test]
+fn tiny_costs_and_tiny_features_are_certified() {
+    use maxmargin::kernel::{KernelKind, KernelSettings};
+    let data = rows(400, 6, 5, true, 23);
+    for c in [1e-5, 1e-8, 1e-12] {
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+            for (multiclass, loss) in FORMS {
+                let model = fit(&data, &settings(multiclass, intercept, loss, c)).model;
+                check(&model, &data, &format!("{c:e}, {intercept:?}, {multiclass:?}, {loss:?}"));
+            }
+            let kernel = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), ..KernelSettings::default() };
+            let wanted = settings(Multiclass::Joint, intercept, Loss::Hinge, c).with_solver(Solver::Auto);
+            let model = fit(&data, &Settings { kernel, ..wanted }).model;
+            model.verify(&data).unwrap();
+        }
+    }
+    // Features whose squares vanish beside the cost.
+    let mut values: Vec<f64> = Vec::new();
+    (0..400).for_each(|row| data.matrix().each_in_row(row, |_, value| values.push(1e-9 * value)));
+    let tiny = Dataset::new(Matrix::DenseF64(Dense::new(values, 400, 6).unwrap()), data.targets().clone()).unwrap();
+    for intercept in [Intercept::None, Intercept::Penalised] {
+        check(&fit(&tiny, &settings(Multiclass::Joint, intercept, Loss::Hinge, 1.0)).model, &tiny, "tiny features");
+    }
+}
+
+#[test]
+fn groups_of_classes_that_hardly_meet_are_balanced() {
+    // Four groups of classes, each around its own place; a few rows lie between neighbouring groups.
+    let (groups, each, count) = (4, 5, 600);
+    let mut numbers = Numbers::new(31);
+    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    for row in 0..count {
+        let (group, class) = (row % groups, (row / groups) % each);
+        let between = row % 97 == 0;
+        for column in 0..groups {
+            let near = column == group || (between && column == (group + 1) % groups);
+            values.push(if near { 3.0 } else { 0.0 } + 0.1 * (numbers.next() - 0.5));
+        }
+        values.push(class as f64 * 0.1 + numbers.next());
+        targets.push((group * each + class) as f64);
+    }
+    let matrix = Matrix::DenseF64(Dense::new(values, count, groups + 1).unwrap());
+    let data = Dataset::new(matrix, Targets::Real(targets.into())).unwrap();
+    for (multiclass, loss) in FORMS {
+        for passes in [1, 5, 1000] {
+            let wanted = settings(multiclass, Intercept::Free, loss, 1.0);
+            let model = fit(&data, &Settings { max_passes: passes, ..wanted }).model;
+            model.verify(&data).unwrap_or_else(|error| panic!("{multiclass:?}, {passes} passes: {error}"));
+        }
+    }
+}

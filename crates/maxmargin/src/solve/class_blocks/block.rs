@@ -97,8 +97,10 @@ fn solve_block_here(form: BlockForm, z: &mut [f64], q: f64, cost: f64, near: f64
         BlockForm::Largest => {
             let limit = q * cost;
             let slope = |theta: f64| if theta < limit { (theta, 1.0) } else { (limit, 0.0) };
+            let is_top = z.iter().position(|&z| z == top);
             let theta = root(z, top, limit, near, slope);
             scale(z, theta, 1.0 / q);
+            keep_within(z, cost, is_top);
             theta
         }
         BlockForm::Squares => {
@@ -120,6 +122,27 @@ fn solve_block_here(form: BlockForm, z: &mut [f64], q: f64, cost: f64, near: f64
 #[inline(always)]
 fn scale(z: &mut [f64], theta: f64, factor: f64) {
     z.iter_mut().for_each(|z| *z = if *z > theta { (*z - theta) * factor } else { 0.0 });
+}
+
+/// Takes off what rounding put above the limit: with a small q·C, θ is so near to the largest violation that their
+/// difference has few digits. If it has none, the class with the largest violation gets all of C.
+#[inline(always)]
+fn keep_within(a: &mut [f64], limit: f64, top: Option<usize>) {
+    let mut sums = [0.0; LANES];
+    for a in a.as_chunks::<LANES>().0 {
+        for lane in 0..LANES {
+            sums[lane] += a[lane];
+        }
+    }
+    let sum: f64 = sums.iter().sum();
+    if sum > limit {
+        let share = limit / sum * (1.0 - f64::EPSILON);
+        a.iter_mut().for_each(|a| *a *= share);
+    } else if sum == 0.0
+        && let Some(top) = top
+    {
+        a[top] = limit;
+    }
 }
 
 /// The root of Σ (z − θ)₊ = right(θ), where the right side rises, and is concave. It returns its value and its slope.

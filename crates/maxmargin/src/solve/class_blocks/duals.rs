@@ -4,14 +4,16 @@
 //! over rows i of other classes, equals what its own rows pull it up. Seen as a flow F_ab = Σ α_ib over the rows of class
 //! a, as much must flow into every class as out of it. [`Balance`] makes that true for any point by factors d_a / d_b on
 //! the flows, with d found by balancing one class after the other (Osborne, On pre-conditioning of matrices, JACM 7,
-//! 1960), and divided by the largest of the factors. As no factor exceeds 1, every other constraint still holds. Flows
-//! that are on no cycle cannot be balanced, and become zero.
+//! 1960). What these sweeps leave, which is little, is led along a tree of the largest flows. All factors are then divided
+//! by the largest one: as none exceeds 1, every other constraint still holds. Flows that are on no cycle cannot be
+//! balanced, and become zero. So do all of them if a flow of the tree is smaller than what it would have to take.
 
 use super::block::BlockForm;
 use super::form_of;
 use crate::certificate::ClassDual;
 use crate::data::{Design, with_rows};
 use crate::error::Result;
+use crate::parallel::{self, Spare};
 use crate::run::Cancel;
 use crate::solve::infeasible;
 use crate::task::{Intercept, Joint};
@@ -23,20 +25,19 @@ const EQUAL: f64 = 1e-12;
 /// A dual variable may exceed its limit by this share, which is rounding.
 const WITHIN: f64 = 1e-9;
 
+/// Rows whose scores are computed together.
+const RUN: usize = 256;
+
 /// Slopes below this share of the cost are rounding.
 const SPURIOUS: f64 = 1e-13;
 
-/// The most sweeps over all classes. Points near the optimum need a few dozen.
-const SWEEPS: usize = 20_000;
+/// The most sweeps over all classes, and the most steps along flows in them. Points near the optimum need a few dozen.
+const SWEEPS: usize = 500;
+const FEWEST_SWEEPS: usize = 20;
+const SWEEP_STEPS: usize = 200_000_000;
 
-/// Lower bound that a dual point proves, or an error if it is not feasible.
-pub(crate) fn certified_by_classes(
-    joint: &Joint,
-    design: &Design,
-    dual: &ClassDual,
-    rule: Intercept,
-    cancel: &Cancel,
-) -> Result<f64> {
+/// An error unless a dual point is feasible.
+pub(crate) fn check_dual_of_classes(joint: &Joint, dual: &ClassDual, rule: Intercept) -> Result<()> {
     let Some(form) = form_of(joint) else { return Err(infeasible("it belongs to another loss")) };
     if !dual.is_sound(joint.rows(), joint.classes()) {
         return Err(infeasible("its rows do not fit the data"));
@@ -56,7 +57,54 @@ pub(crate) fn certified_by_classes(
     if rule == Intercept::Free && Flows::of(joint, dual).imbalance() > EQUAL {
         return Err(infeasible("what pulls a class up and down does not balance"));
     }
+    Ok(())
+}
+
+/// Lower bound that a dual point proves, or an error if it is not feasible.
+pub(crate) fn certified_by_classes(
+    joint: &Joint,
+    design: &Design,
+    dual: &ClassDual,
+    rule: Intercept,
+    cancel: &Cancel,
+) -> Result<f64> {
+    check_dual_of_classes(joint, dual, rule)?;
     dual_value(joint, design, dual, rule, cancel)
+}
+
+/// The objective of weights and constants. Scores are computed for some rows at a time: those of all rows and classes may
+/// take more memory than the weights.
+pub(crate) fn objective_of_classes(
+    joint: &Joint,
+    design: &Design,
+    (weights, constants): (&[f64], &[f64]),
+    rule: Intercept,
+    cancel: &Cancel,
+) -> Result<f64> {
+    let classes = joint.classes();
+    let folded = design.fold_outputs(weights, classes);
+    let buffers: Spare<(Vec<f64>, Vec<f64>)> = Spare::default();
+    let losses = parallel::map(joint.rows().div_ceil(RUN), |run| -> f64 {
+        let rows = run * RUN..((run + 1) * RUN).min(joint.rows());
+        if cancel.is_raised() {
+            return 0.0;
+        }
+        buffers.lend(|(scores, slopes)| {
+            scores.resize(rows.len() * classes, 0.0);
+            slopes.resize(classes, 0.0);
+            design.scores(rows.clone(), &folded, scores);
+            design.passed(rows.clone());
+            let each = rows.zip(scores.chunks_exact_mut(classes)).map(|(row, scores)| {
+                scores.iter_mut().zip(constants).for_each(|(score, constant)| *score += constant);
+                joint.loss_of_row(row, scores, slopes)
+            });
+            each.sum()
+        })
+    });
+    cancel.check()?;
+    let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
+    let penalty = if rule == Intercept::Penalised { half(constants) } else { 0.0 };
+    Ok(half(weights) + penalty + losses.iter().sum::<f64>())
 }
 
 /// The dual value of a feasible point.
@@ -291,7 +339,8 @@ impl Flows {
     fn scales(&self) -> Vec<f64> {
         let (leaving, entering) = self.lists();
         let mut d = vec![1.0f64; self.classes];
-        for _ in 0..SWEEPS {
+        let sweeps = (SWEEP_STEPS / self.edges.len().max(1)).clamp(FEWEST_SWEEPS, SWEEPS);
+        for _ in 0..sweeps {
             let mut off = 0.0f64;
             for class in 0..self.classes {
                 let out: f64 =
@@ -310,7 +359,125 @@ impl Flows {
         }
         let scale =
             |&(from, to, flow): &(u32, u32, f64)| if flow > 0.0 { d[from as usize] / d[to as usize] } else { 0.0 };
-        let largest = self.edges.iter().map(scale).fold(0.0, f64::max);
-        self.edges.iter().map(|edge| if largest > 0.0 { scale(edge) / largest } else { 0.0 }).collect()
+        let mut scales: Vec<f64> = self.edges.iter().map(scale).collect();
+        if !self.repair(&mut scales) {
+            return vec![0.0; scales.len()];
+        }
+        let largest = scales.iter().copied().fold(0.0, f64::max);
+        if largest > 0.0 {
+            scales.iter_mut().for_each(|scale| *scale /= largest);
+        }
+        scales
+    }
+
+    /// Leads what is left out of balance along a tree of the largest flows, from its leaves to its root. Returns whether
+    /// the flows then balance.
+    fn repair(&self, scales: &mut [f64]) -> bool {
+        let flow = |edge: usize, scales: &[f64]| self.edges[edge].2 * scales[edge];
+        let mut order: Vec<usize> = (0..self.edges.len()).filter(|&edge| flow(edge, scales) > 0.0).collect();
+        order.sort_by(|&a, &b| flow(b, scales).total_cmp(&flow(a, scales)));
+        // The trees, by joining the classes along the largest flows first.
+        let mut root: Vec<usize> = (0..self.classes).collect();
+        let mut tree: Vec<Vec<usize>> = vec![Vec::new(); self.classes];
+        for edge in order {
+            let (from, to) = (self.edges[edge].0 as usize, self.edges[edge].1 as usize);
+            let (a, b) = (find(&mut root, from), find(&mut root, to));
+            if a != b {
+                root[a] = b;
+                tree[from].push(edge);
+                tree[to].push(edge);
+            }
+        }
+        // Classes in an order in which each comes after its neighbour towards the root.
+        let mut towards: Vec<Option<usize>> = vec![None; self.classes];
+        let (mut seen, mut visits) = (vec![false; self.classes], Vec::with_capacity(self.classes));
+        for start in 0..self.classes {
+            let mut open = if std::mem::replace(&mut seen[start], true) { Vec::new() } else { vec![start] };
+            while let Some(class) = open.pop() {
+                visits.push(class);
+                for &edge in &tree[class] {
+                    let (from, to) = (self.edges[edge].0 as usize, self.edges[edge].1 as usize);
+                    let other = if from == class { to } else { from };
+                    if !std::mem::replace(&mut seen[other], true) {
+                        towards[other] = Some(edge);
+                        open.push(other);
+                    }
+                }
+            }
+        }
+        // Two rounds: the second takes what the first left by rounding.
+        for _ in 0..2 {
+            let mut nets = vec![0.0; self.classes];
+            for (edge, &(from, to, _)) in self.edges.iter().enumerate() {
+                nets[from as usize] += flow(edge, scales);
+                nets[to as usize] -= flow(edge, scales);
+            }
+            for &class in visits.iter().rev() {
+                let Some(edge) = towards[class] else { continue };
+                let (from, to, whole) = self.edges[edge];
+                let (sign, other) = if from as usize == class { (-1.0, to) } else { (1.0, from) };
+                let next = flow(edge, scales) + sign * nets[class];
+                if !next.is_finite() || next <= 0.0 {
+                    return false;
+                }
+                nets[other as usize] += nets[class];
+                scales[edge] = next / whole;
+            }
+        }
+        let edges = self.edges.iter().enumerate().map(|(edge, &(from, to, _))| (from, to, flow(edge, scales)));
+        Flows { classes: self.classes, edges: edges.collect() }.imbalance() <= EQUAL
+    }
+}
+
+/// The representative of a class among those that are joined.
+fn find(root: &mut [usize], mut class: usize) -> usize {
+    while root[class] != class {
+        root[class] = root[root[class]];
+        class = root[class];
+    }
+    class
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Groups of classes with large flows inside, and small ones from each group to the next.
+    fn grouped(groups: u32, each: u32, link: f64, random: &mut Random) -> Flows {
+        let classes = groups * each;
+        let mut edges = Vec::new();
+        for from in 0..classes {
+            for to in 0..classes {
+                let (group, other) = (from / each, to / each);
+                let strength = match () {
+                    () if from == to => continue,
+                    () if group == other => 1.0,
+                    () if (group + 1) % groups == other => link,
+                    () => continue,
+                };
+                edges.push((from, to, strength * (0.1 + random.uniform())));
+            }
+        }
+        Flows { classes: classes as usize, edges }
+    }
+
+    #[test]
+    fn flows_between_groups_that_hardly_meet_balance() {
+        let mut random = Random::new(1, 2, 0);
+        for (groups, each, link) in [(2, 5, 1e-3), (4, 5, 1e-3), (10, 10, 1e-2), (4, 5, 1e-6), (1, 30, 1.0)] {
+            for _ in 0..5 {
+                let mut flows = grouped(groups, each, link, &mut random);
+                flows.drop_loose_ends();
+                let scales = flows.scales();
+                assert!(scales.iter().all(|scale| (0.0..=1.0).contains(scale)));
+                let kept: f64 = flows.edges.iter().zip(&scales).map(|(edge, scale)| edge.2 * scale).sum();
+                let all: f64 = flows.edges.iter().map(|edge| edge.2).sum();
+                assert!(kept > 1e-4 * all, "{groups} {each} {link}: {kept} of {all}");
+                let edges = flows.edges.iter().zip(&scales).map(|(&(a, b, flow), scale)| (a, b, flow * scale));
+                let balanced = Flows { classes: flows.classes, edges: edges.collect() };
+                assert!(balanced.imbalance() <= EQUAL, "{groups} {each} {link}: {:e}", balanced.imbalance());
+            }
+        }
     }
 }

@@ -32,6 +32,22 @@ pub(super) struct Point {
     pub(super) pulls: Vec<f64>,
 }
 
+impl Point {
+    /// Adds another point.
+    pub(super) fn add(&mut self, other: &Point) {
+        let add = |sum: &mut [f64], other: &[f64]| sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+        add(&mut self.v, &other.v);
+        add(&mut self.pulls, &other.pulls);
+        self.sums.add_times(1.0, &other.sums);
+    }
+
+    /// Multiplies the point by a factor.
+    pub(super) fn scale(&mut self, factor: f64) {
+        self.v.iter_mut().chain(&mut self.pulls).for_each(|number| *number *= factor);
+        self.sums.scale(factor);
+    }
+}
+
 /// How steps see the rest of the problem during a pass.
 pub(super) struct View {
     /// The constants are centre + κ · pulls.
@@ -42,15 +58,6 @@ pub(super) struct View {
     pub(super) level: f64,
     /// Whether visits look at all classes.
     pub(super) whole: bool,
-}
-
-/// What visits found.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    /// The sum of the gaps of the rows before their steps.
-    pub(super) gap: f64,
-    /// The change of Σ α m − cost*(α).
-    pub(super) gain: f64,
 }
 
 /// All rows, or every second one.
@@ -87,10 +94,14 @@ struct Scratch {
 }
 
 /// Rows keep lists from this many classes on. Fewer classes are looked at all at once.
-pub(super) const LISTED_FROM: usize = 256;
+pub(super) const LISTED_FROM: usize = 48;
 
-/// How many classes a row takes into its list, besides those with dual variables.
+/// How many classes a row takes into its list, besides those with dual variables: at least and at most.
+const FEWEST_LISTED: usize = 2;
 const LISTED: usize = 16;
+
+/// Above the least number, a class is listed if its violation, is above this.
+const NEAR: f64 = -0.3;
 
 /// How many visits ahead rows are prefetched.
 const ROWS_AHEAD: usize = 3;
@@ -229,13 +240,13 @@ impl Lane {
         std::mem::swap(&mut self.active, &mut self.staying);
     }
 
-    /// Steps on one round's share of the active rows.
-    pub(super) fn round<R: Rows>(&mut self, visits: Range<usize>, fixed: &Fixed<'_, R>, view: &View) -> Seen {
+    /// Steps on one round's share of the active rows. Returns the change of Σ α m − cost*(α).
+    pub(super) fn round<R: Rows>(&mut self, visits: Range<usize>, fixed: &Fixed<'_, R>, view: &View) -> f64 {
         self.undo.clear();
         self.undone.clear();
-        let mut seen = Seen::default();
-        visit_run(self, visits, fixed, view, &mut seen);
-        seen
+        let mut gain = 0.0;
+        visit_run(self, visits, fixed, view, &mut gain);
+        gain
     }
 
     /// Undoes the last round, before which so many rows stayed active.
@@ -251,14 +262,14 @@ impl Lane {
 
     /// One step on the row at a place. Returns whether it stays active.
     #[inline(always)]
-    fn visit<R: Rows>(&mut self, place: usize, fixed: &Fixed<'_, R>, view: &View, seen: &mut Seen) -> bool {
+    fn visit<R: Rows>(&mut self, place: usize, fixed: &Fixed<'_, R>, view: &View, gain: &mut f64) -> bool {
         let row = self.row(place);
         let mut scratch = std::mem::take(&mut self.scratch);
         let stays = if !fixed.listed {
             scratch.z.resize(fixed.stride, 0.0);
             fixed.scores(row, &self.point, &view.centre, &mut scratch.z);
             fixed.violations(row, &mut scratch.z);
-            self.step(place, &mut scratch, fixed, view, |at| at as u32, |class| class as usize, seen)
+            self.step(place, &mut scratch, fixed, view, |at| at as u32, |class| class as usize, gain)
         } else {
             if view.whole {
                 self.list_anew(place, &mut scratch, fixed, view);
@@ -267,7 +278,7 @@ impl Lane {
             }
             let ids = std::mem::take(&mut scratch.ids);
             let find = |class| ids.binary_search(&class).unwrap_or(0);
-            let stays = self.step(place, &mut scratch, fixed, view, |at| ids[at], find, seen);
+            let stays = self.step(place, &mut scratch, fixed, view, |at| ids[at], find, gain);
             scratch.ids = ids;
             stays
         };
@@ -320,14 +331,13 @@ impl Lane {
         view: &View,
         class_at: impl Fn(usize) -> u32,
         place_of: impl Fn(u32) -> usize,
-        seen: &mut Seen,
+        gain: &mut f64,
     ) -> bool {
         let row = self.row(place);
         let (cost, own) = (fixed.joint.cost(row), fixed.joint.class(row) as u32);
         let Scratch { z, duals: after, changes, steps, .. } = scratch;
         let before = &self.duals[place];
         let gap = fixed.loss(cost, z) - fixed.earned(cost, z, before, &place_of);
-        seen.gap += gap.max(0.0);
         if gap <= view.level {
             return false;
         }
@@ -344,9 +354,9 @@ impl Lane {
         let mut change = |class: u32, from: f64, to: f64| {
             if from != to {
                 let margin = fixed.joint.margin(row, class as usize);
-                seen.gain += (to - from) * margin;
+                *gain += (to - from) * margin;
                 if fixed.form == BlockForm::Squares {
-                    seen.gain -= (to * to - from * from) / (4.0 * cost);
+                    *gain -= (to * to - from * from) / (4.0 * cost);
                 }
                 changes.push((class, from - to));
                 moved += to - from;
@@ -388,11 +398,19 @@ impl Lane {
     }
 }
 
-/// The classes that matter to a row, in order: those with dual variables, and those with the largest violations.
+/// The classes that matter to a row, in order: those with dual variables, and those that violate their margin most, or
+/// nearly do.
 pub(super) fn matter(violations: &[f64], duals: &[(u32, f64)], order: &mut Vec<u32>, ids: &mut Vec<u32>) {
+    let above = |least: f64| move |class: &u32| violations[*class as usize] > least;
     order.clear();
-    order.extend((0..violations.len() as u32).filter(|&class| violations[class as usize] > f64::NEG_INFINITY));
-    let most = LISTED.min(order.len());
+    order.extend((0..violations.len() as u32).filter(above(NEAR)));
+    let most = if order.len() < FEWEST_LISTED {
+        order.clear();
+        order.extend((0..violations.len() as u32).filter(above(f64::NEG_INFINITY)));
+        FEWEST_LISTED
+    } else {
+        LISTED
+    };
     if most < order.len() {
         // Of equal violations, those of the first classes.
         let larger = |a: &u32, b: &u32| violations[*b as usize].total_cmp(&violations[*a as usize]).then(a.cmp(b));
@@ -412,18 +430,18 @@ for_this_machine! {
         visits: Range<usize>,
         fixed: &Fixed<'_, R>,
         view: &View,
-        seen: &mut Seen,
+        gain: &mut f64,
     ) -> () = visit_run_here
 }
 
 #[inline(always)]
-fn visit_run_here<R: Rows>(lane: &mut Lane, visits: Range<usize>, fixed: &Fixed<'_, R>, view: &View, seen: &mut Seen) {
+fn visit_run_here<R: Rows>(lane: &mut Lane, visits: Range<usize>, fixed: &Fixed<'_, R>, view: &View, gain: &mut f64) {
     for at in visits {
         if let Some(&place) = lane.active.get(at + ROWS_AHEAD) {
             fixed.rows.prefetch(lane.row(place as usize));
         }
         let place = lane.active[at];
-        if lane.visit(place as usize, fixed, view, seen) {
+        if lane.visit(place as usize, fixed, view, gain) {
             lane.staying.push(place);
         }
     }

@@ -10,20 +10,22 @@
 //! weights of a feature for all classes are side by side (Keerthi, Sundararajan, Chang, Hsieh & Lin, A sequential dual
 //! method for large scale multi-class linear SVMs, KDD 2008).
 //!
-//! **Gap.** With w = w(α) the duality gap is the sum over rows of g_i = C_i·loss(v_i) − Σ_m α_im v_im + cost*(α_i). Each
-//! visit adds the g_i it finds, which estimates the gap; a check computes all of them at fixed weights on all threads.
-//! Rows whose g_i is a small share of the mean leave the active set until the next check.
+//! **Gap.** With w = w(α) the duality gap is the sum over rows of g_i = C_i·loss(v_i) − Σ_m α_im v_im + cost*(α_i). Near the
+//! optimum the dual value of w(α) is far more exact than its primal value, because every visit fits one row at the cost of
+//! others. A check therefore computes the primal value, and g_i, at the mean of the weights since the last check, on all
+//! threads; the best point so far is returned. Rows whose g_i is a small share of the average leave the active set until
+//! the next check.
 //!
-//! **Many classes.** If the largest violation counts, from [`lane::LISTED_FROM`] classes on a row keeps a list of the classes that matter: those with
-//! dual variables, and those with the largest violations at the last check. Steps look at these alone, so that dual
-//! variables stay few.
+//! **Many classes.** If the largest violation counts, from [`lane::LISTED_FROM`] classes on a row keeps a list of the
+//! classes that matter: those with dual variables, and those with the largest violations at the last check. Steps look at
+//! these alone, so that dual variables stay few.
 //!
 //! **Free constants** are found by the method of multipliers, as in [`super::dual_coordinate_descent`]: steps see
 //! b = b₀ + κ Σ_i u_im, and b₀ moves to b after each pass. The bound is that of the balanced point ([`duals`]).
 //!
-//! **Two cores** work on sparse rows, even and odd ones as there (dense rows undo too much of each other's steps): each against its own copy of the weights, in which its own changes
-//! count σ-fold; then both changes are added up. A round after which the dual has fallen is undone and repeated with a
-//! larger σ.
+//! **Two cores** work on sparse rows, even and odd ones as there (dense rows undo too much of each other's steps): each
+//! against its own copy of the weights, in which its own changes count σ-fold; then both changes are added up. A round
+//! after which the dual has fallen is undone and repeated with a larger σ.
 //!
 //! Stops at a relative gap. Cost of a pass: the entries of the active rows times the classes. It does not solve the
 //! softmax, whose dual variables are all above zero.
@@ -33,13 +35,12 @@ mod duals;
 mod lane;
 
 pub(crate) use block::{BlockForm, LANES, solve_block};
-pub(crate) use duals::{balance, certified_by_classes, dual_of_classes};
+pub(crate) use duals::{balance, certified_by_classes, check_dual_of_classes, dual_of_classes, objective_of_classes};
 pub(super) use duals::{dual_value, feasible, slopes_of_classes, weights_behind};
 
 use super::dual_coordinate_descent::merge;
 use super::scaled_rows::ScaledRows;
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
-use crate::certificate::ClassDual;
 use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -47,7 +48,7 @@ use crate::parallel::{self, Spare};
 use crate::random::Random;
 use crate::run::{Cancel, Observer};
 use crate::task::{Intercept, Joint, JointForm};
-use lane::{Fixed, LISTED_FROM, Lane, Point, Seen, View, gathered, matter};
+use lane::{Fixed, LISTED_FROM, Lane, Point, View, gathered, matter};
 use std::borrow::Cow;
 
 /// Settings of the solver.
@@ -79,6 +80,8 @@ const VISITS: u64 = 0x636c_6200;
 /// Two lanes pay off from this many products a pass, if the weights of both lanes fit into caches and memory.
 const LANES_FROM: u64 = 1 << 21;
 const LANE_WEIGHTS: usize = 1 << 23;
+/// Rows that store this share of their features count as dense.
+const DENSE: f64 = 0.3;
 /// A round takes at least this many products, and as many per weight: it costs a few passes over the weights.
 const ROUND: u64 = 1 << 17;
 const ROUND_PER_WEIGHT: u64 = 8;
@@ -95,13 +98,13 @@ const SMALL: f64 = 0.1;
 /// The first check: earlier passes are far from any tolerance.
 const FIRST_CHECK: u64 = 3;
 
-/// A check is due when the estimate has fallen to this share of the gap at the last one, or after this many sweeps over
-/// the active rows.
-const FALLEN: f64 = 0.1;
-const MOST_SWEEPS: u64 = 40;
+/// A check is due when the number of sweeps over the active rows has grown by this factor since the last one, or by this
+/// number.
+const MORE_SWEEPS: f64 = 1.3;
+const MOST_SWEEPS: u64 = 20;
 
-/// A check is worth its pass once the estimate is within this factor of the tolerance.
-const PROMISING: f64 = 1.1;
+/// The weights are added to their mean after at least this many products per weight.
+const MEAN_PRODUCTS: u64 = 16;
 
 /// Rows judged by one job.
 const RUN: usize = 256;
@@ -132,6 +135,43 @@ impl ClassBlocks {
     }
 }
 
+/// The mean of the weights since the last check. They change with every visit around the optimum, where the dual value is
+/// flat and the primal value is not: near the end, the primal value of the mean is far lower.
+#[derive(Default)]
+struct Mean {
+    sum: Point,
+    /// Σ of the constants.
+    constants: Vec<f64>,
+    count: u32,
+    /// Products since the weights were last added.
+    products: u64,
+}
+
+impl Mean {
+    fn add(&mut self, point: &Point, centre: &[f64], kappa: f64) {
+        if self.count == 0 {
+            self.sum.clone_from(point);
+            self.constants.clear();
+            self.constants.resize(centre.len(), 0.0);
+        } else {
+            self.sum.add(point);
+        }
+        let own = centre.iter().zip(&point.pulls).map(|(centre, pull)| centre + kappa * pull);
+        self.constants.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+        (self.count, self.products) = (self.count + 1, 0);
+    }
+
+    /// The mean itself. The next point that is added begins a new one.
+    fn take(&mut self) -> (Point, Vec<f64>) {
+        let share = 1.0 / f64::from(self.count.max(1));
+        let (mut point, mut constants) = (std::mem::take(&mut self.sum), std::mem::take(&mut self.constants));
+        point.scale(share);
+        constants.iter_mut().for_each(|constant| *constant *= share);
+        self.count = 0;
+        (point, constants)
+    }
+}
+
 /// The variables of the main loop.
 struct State<'a, R> {
     fixed: Fixed<'a, R>,
@@ -140,17 +180,27 @@ struct State<'a, R> {
     view: View,
     /// The point that two lanes share at the start of a round.
     shared: Point,
+    mean: Mean,
     /// Σ α m − cost*(α)
     gain: f64,
 }
 
 /// The result of a check.
 struct Checked {
+    /// The weights of the scaled features, those of one feature for all classes side by side, and the constants.
+    weights: Vec<f64>,
+    constants: Vec<f64>,
     objective: f64,
-    /// The sum of the gaps of all rows.
-    gap: f64,
     /// The gap of each row.
     gaps: Vec<f64>,
+}
+
+/// The best point so far.
+#[derive(Default)]
+struct Best {
+    weights: Vec<f64>,
+    constants: Vec<f64>,
+    objective: Option<f64>,
 }
 
 impl<'a, R: Rows> State<'a, R> {
@@ -183,9 +233,10 @@ impl<'a, R: Rows> State<'a, R> {
         let listed = classes >= LISTED_FROM && form == BlockForm::Largest;
         let weights = design.cols() * stride;
         let products = design.matrix().entries() * stride as u64;
-        let apart = design.factor().is_none() && design.shift().is_none() && !design.matrix().is_dense();
+        let sparse = (design.matrix().entries() as f64) < DENSE * count as f64 * design.cols() as f64;
+        let apart = design.factor().is_none() && design.shift().is_none() && sparse;
         let rounds = products / (ROUND_PER_WEIGHT * weights.max(1) as u64).max(ROUND);
-        let two = apart && products >= LANES_FROM && weights <= LANE_WEIGHTS && rounds >= LEAST_ROUNDS;
+        let two = apart && !listed && products >= LANES_FROM && weights <= LANE_WEIGHTS && rounds >= LEAST_ROUNDS;
         let number = if two { 2 } else { 1 };
         let lane = |lane: usize| {
             let random = Random::new(settings.seed, VISITS, lane as u64);
@@ -198,7 +249,8 @@ impl<'a, R: Rows> State<'a, R> {
         let fixed = Fixed { joint, rows: scaled, form, stride, kappa, squares, listed };
         let sigma = if two { FIRST_SIGMA } else { 1.0 };
         let view = View { centre: vec![0.0; stride], sigma, level: 0.0, whole: true };
-        let mut state = State { fixed, intercept: settings.intercept, lanes, view, shared, gain: 0.0 };
+        let mut state =
+            State { fixed, intercept: settings.intercept, lanes, view, shared, mean: Mean::default(), gain: 0.0 };
         if let Some(start) = start {
             state.start_at(start);
         }
@@ -259,64 +311,72 @@ impl<'a, R: Rows> State<'a, R> {
         self.lanes.iter().map(Lane::active).sum()
     }
 
-    /// The constants that belong to the last pass.
-    fn constants(&self) -> &[f64] {
-        let classes = self.fixed.joint.classes();
-        match self.intercept {
-            Intercept::None => &[],
-            Intercept::Penalised => &self.point().pulls[..classes],
-            Intercept::Free => &self.view.centre[..classes],
+    /// The weights of the scaled features at the current point; those of one feature for all classes are side by side.
+    fn weights(&self) -> Cow<'_, [f64]> {
+        let Fixed { rows, stride, joint, .. } = &self.fixed;
+        let Point { v, sums, .. } = self.point();
+        match self.is_plain() {
+            true => Cow::Borrowed(v),
+            false => Cow::Owned(rows.weights_of_outputs(v, sums, (joint.classes(), *stride))),
         }
     }
 
-    /// The weights of the scaled features; those of one feature for all classes are side by side.
-    fn weights(&self) -> Cow<'_, [f64]> {
+    /// Whether the loops keep the weights as they are.
+    fn is_plain(&self) -> bool {
         let Fixed { rows, stride, joint, .. } = &self.fixed;
-        let (design, Point { v, sums, .. }) = (rows.design(), self.point());
-        if joint.classes() == *stride && design.factor().is_none() && design.shift().is_none() {
-            return Cow::Borrowed(v);
-        }
-        Cow::Owned(rows.weights_of_outputs(v, sums, (joint.classes(), *stride)))
+        let design = rows.design();
+        joint.classes() == *stride && design.factor().is_none() && design.shift().is_none()
+    }
+
+    /// The dual value of the current point, without what free constants require.
+    fn dual(&self) -> f64 {
+        let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
+        let penalty = if self.intercept == Intercept::Penalised { half(&self.point().pulls) } else { 0.0 };
+        self.gain - half(&self.weights()) - penalty
     }
 
     /// One pass over the active rows. None after a cancel.
-    fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<Seen> {
-        let seen = match self.lanes.len() {
+    fn pass(&mut self, cancelled: impl Fn() -> bool) -> Option<()> {
+        match self.lanes.len() {
             1 => {
-                let (lane, mut seen) = (&mut self.lanes[0], Seen::default());
+                let State { lanes, fixed, view, mean, gain, .. } = self;
+                let lane = &mut lanes[0];
+                let products =
+                    fixed.design().matrix().entries() * fixed.stride as u64 / fixed.joint.rows().max(1) as u64;
                 lane.shuffle();
                 let count = lane.active();
                 for start in (0..count).step_by(POLL) {
                     if cancelled() {
                         return None;
                     }
-                    let part = lane.round(start..(start + POLL).min(count), &self.fixed, &self.view);
-                    seen = Seen { gap: seen.gap + part.gap, gain: seen.gain + part.gain };
+                    let visits = start..(start + POLL).min(count);
+                    mean.products += products * visits.len() as u64;
+                    *gain += lane.round(visits, fixed, view);
+                    if mean.products >= MEAN_PRODUCTS * lane.point.v.len() as u64 || start + POLL >= count {
+                        mean.add(&lane.point, &view.centre, fixed.kappa);
+                    }
                 }
-                self.gain += seen.gain;
-                seen
             }
             _ => self.pass_in_rounds(cancelled)?,
-        };
+        }
         self.lanes.iter_mut().for_each(Lane::shrink);
         if self.intercept == Intercept::Free {
             let State { view, lanes, fixed, .. } = self;
             let pulls = &lanes[0].point.pulls;
             view.centre.iter_mut().zip(pulls).for_each(|(centre, pull)| *centre += fixed.kappa * pull);
         }
-        Some(seen)
+        Some(())
     }
 
-    fn pass_in_rounds(&mut self, cancelled: impl Fn() -> bool) -> Option<Seen> {
+    fn pass_in_rounds(&mut self, cancelled: impl Fn() -> bool) -> Option<()> {
         let share = self.active() as f64 / self.fixed.joint.rows().max(1) as f64;
-        let State { fixed, lanes, view, shared, gain, .. } = self;
+        let State { fixed, lanes, view, shared, mean, gain, .. } = self;
         let products = share * (fixed.design().matrix().entries() * fixed.stride as u64) as f64;
         let least = (ROUND_PER_WEIGHT * shared.v.len() as u64).max(ROUND);
         let rounds = ((products as u64) / least).clamp(LEAST_ROUNDS, ROUNDS) as usize;
         let [even, odd] = &mut lanes[..] else { return None };
         even.shuffle();
         odd.shuffle();
-        let mut all = Seen::default();
         let mut square: f64 = shared.v.iter().map(|v| v * v).sum();
         let penalty = |pulls: &[f64], view: &View| -> f64 {
             let own = |(pull, centre): (&f64, &f64)| pull * (centre + 0.5 * fixed.kappa * pull);
@@ -343,7 +403,7 @@ impl<'a, R: Rows> State<'a, R> {
                 merge(&shared.pulls, &mut even.point.pulls, &mut odd.point.pulls, share);
                 let merged = merge(&shared.v, &mut even.point.v, &mut odd.point.v, share);
                 let change = penalty(&even.point.pulls, view) - before;
-                let rise = a.gain + b.gain - 0.5 * (merged - square) - change;
+                let rise = a + b - 0.5 * (merged - square) - change;
                 if rise < -1e-12 * square.max(1.0) && view.sigma < SAFE_SIGMA {
                     even.undo(even_stay, shared);
                     odd.undo(odd_stay, shared);
@@ -353,18 +413,27 @@ impl<'a, R: Rows> State<'a, R> {
                 shared.v.copy_from_slice(&even.point.v);
                 shared.pulls.copy_from_slice(&even.point.pulls);
                 square = merged;
-                *gain += a.gain + b.gain;
-                all = Seen { gap: all.gap + a.gap + b.gap, gain: all.gain + a.gain + b.gain };
+                *gain += a + b;
                 break;
             }
+            mean.products += (products / rounds as f64) as u64;
+            if mean.products >= MEAN_PRODUCTS * shared.v.len() as u64 || round + 1 == rounds {
+                mean.add(shared, &view.centre, fixed.kappa);
+            }
         }
-        Some(all)
+        Some(())
     }
 
-    /// The loss and the gap of every row at the current weights. Renews the lists of classes.
-    fn check(&mut self, weights: &[f64], cancel: &Cancel) -> Result<Checked> {
+    /// The loss and the gap of every row at the mean of the weights. Renews the lists of classes.
+    fn check(&mut self, cancel: &Cancel) -> Result<Checked> {
         let rows = self.fixed.joint.rows();
-        let (fixed, lanes, constants) = (&self.fixed, &self.lanes, self.constants());
+        if self.mean.count == 0 {
+            // No pass was made.
+            let (point, centre) = (&self.lanes[0].point, &self.view.centre);
+            self.mean.add(point, centre, self.fixed.kappa);
+        }
+        let (point, constants) = self.mean.take();
+        let (fixed, lanes) = (&self.fixed, &self.lanes);
         let buffers: Spare<(Vec<f64>, Vec<u32>)> = Spare::default();
         let judged = parallel::map(rows.div_ceil(RUN), |run| {
             let run = run * RUN..((run + 1) * RUN).min(rows);
@@ -378,7 +447,7 @@ impl<'a, R: Rows> State<'a, R> {
                         continue;
                     }
                     let duals = lanes[row % lanes.len()].duals(row);
-                    let (own, gap) = fixed.judge(row, (&lanes[0].point, constants), duals, z);
+                    let (own, gap) = fixed.judge(row, (&point, &constants), duals, z);
                     loss += own;
                     gaps.push(gap);
                     if fixed.listed {
@@ -403,60 +472,70 @@ impl<'a, R: Rows> State<'a, R> {
                 row += 1;
             }
         }
+        let Fixed { rows, stride, joint, .. } = &self.fixed;
+        let weights = match self.is_plain() {
+            true => point.v,
+            false => rows.weights_of_outputs(&point.v, &point.sums, (joint.classes(), *stride)),
+        };
+        let constants = match self.intercept {
+            Intercept::None => Vec::new(),
+            _ => constants[..joint.classes()].to_vec(),
+        };
         let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
-        let penalty = if self.intercept == Intercept::Penalised { half(self.constants()) } else { 0.0 };
-        let objective = half(weights) + penalty + loss;
+        let penalty = if self.intercept == Intercept::Penalised { half(&constants) } else { 0.0 };
+        let objective = half(&weights) + penalty + loss;
         if !objective.is_finite() {
             return Err(overflow());
         }
-        Ok(Checked { objective, gap: gaps.iter().sum(), gaps })
+        Ok(Checked { weights, constants, objective, gaps })
     }
 
-    /// The lower bound at the last check, with the balanced dual variables if the constants are free.
-    fn bound(&self, checked: &Checked, tolerance: f64, cancel: &Cancel) -> Result<(Option<f64>, Option<ClassDual>)> {
+    /// The lower bound of the current point. If the constants are free, its dual variables are balanced first, once the
+    /// gap is near the tolerance.
+    fn bound(&self, objective: f64, tolerance: f64, cancel: &Cancel) -> Result<Option<f64>> {
+        let dual = self.dual();
         if self.intercept != Intercept::Free {
-            return Ok((Some((checked.objective - checked.gap).max(0.0)), None));
+            return Ok(Some(dual.max(0.0)));
         }
-        if checked.gap > 2.0 * tolerance * checked.objective {
-            return Ok((None, None));
+        if objective - dual > 2.0 * tolerance * objective {
+            return Ok(None);
         }
         let joint = self.fixed.joint;
-        let mut dual = gathered(&self.lanes, joint.rows());
-        balance(joint, &mut dual);
-        let bound = dual_value(joint, self.fixed.design(), &dual, self.intercept, cancel)?;
-        Ok((Some(bound), Some(dual)))
+        let mut balanced = gathered(&self.lanes, joint.rows());
+        balance(joint, &mut balanced);
+        dual_value(joint, self.fixed.design(), &balanced, self.intercept, cancel).map(Some)
     }
 
     fn run(mut self, settings: &ClassBlocks, mut progress: Progress<'_>, cancel: &Cancel) -> Result<Solution> {
         let counted = (0..self.fixed.joint.rows()).filter(|&row| self.fixed.joint.cost(row) > 0.0).count();
         // Passes over all rows: the active rows of several sweeps may make up one.
-        let (mut pass, mut visits, mut sweep, mut checked_at) = (0, 0, 0, 0);
-        let (mut last, mut objective) = (f64::INFINITY, f64::INFINITY);
+        let (mut pass, mut visits, mut sweep, mut due) = (0, 0, 0, FIRST_CHECK);
+        let mut best = Best::default();
         let stop = loop {
-            let mut estimate = f64::INFINITY;
             if pass < settings.max_passes {
                 visits += self.active() as u64;
-                let Some(seen) = self.pass(|| progress.cancelled()) else { break Stop::Cancelled };
+                if self.pass(|| progress.cancelled()).is_none() {
+                    break Stop::Cancelled;
+                }
                 (pass, sweep) = (visits.div_ceil(counted.max(1) as u64), sweep + 1);
-                estimate = seen.gap;
             }
             let ended = pass >= settings.max_passes;
-            let due = if last.is_finite() {
-                estimate <= FALLEN * last
-                    || estimate <= PROMISING * settings.tolerance * objective
-                    || sweep >= checked_at + MOST_SWEEPS
-            } else {
-                sweep >= FIRST_CHECK
-            };
-            if !(due || ended || self.active() == 0) {
+            if !(sweep >= due || ended || self.active() == 0) {
                 continue;
             }
-            let weights = self.weights().into_owned();
-            let checked = self.check(&weights, cancel)?;
-            let (bound, _) = self.bound(&checked, settings.tolerance, cancel)?;
+            let Checked { weights, constants, objective, gaps } = self.check(cancel)?;
+            if cancel.is_raised() {
+                // The sums are incomplete.
+                break Stop::Cancelled;
+            }
+            let gap: f64 = gaps.iter().sum();
+            if best.objective.is_none_or(|best| objective < best) {
+                best = Best { weights, constants, objective: Some(objective) };
+            }
+            let objective = best.objective.unwrap_or(objective);
+            let bound = self.bound(objective, settings.tolerance, cancel)?;
             progress.bound(bound);
-            objective = checked.objective;
-            if progress.report(pass, objective, &weights, self.constants()) {
+            if progress.report(pass, objective, &best.weights, &best.constants) {
                 break Stop::Cancelled;
             }
             // The stated bound is that of the current point, which an earlier one may exceed.
@@ -466,28 +545,33 @@ impl<'a, R: Rows> State<'a, R> {
             if ended {
                 break Stop::PassLimit;
             }
-            (checked_at, last) = (sweep, checked.gap);
-            self.view.level = SMALL * checked.gap / counted.max(1) as f64;
+            due = sweep + (((MORE_SWEEPS - 1.0) * sweep as f64).ceil() as u64).min(MOST_SWEEPS);
+            self.view.level = SMALL * gap / counted.max(1) as f64;
             self.view.whole = false;
             let (level, joint) = (self.view.level, self.fixed.joint);
-            let gaps = &checked.gaps;
             self.lanes.iter_mut().for_each(|lane| lane.activate(|row| joint.cost(row) > 0.0 && gaps[row] > level));
-            if self.active() == 0 || checked.gap <= f64::EPSILON * objective {
+            if self.active() == 0 || gap <= f64::EPSILON * objective {
                 break Stop::Stalled;
             }
         };
         progress.check_wanted()?;
-        let weights = self.weights().into_owned();
-        let constants = self.constants().to_vec();
+        if best.objective.is_none() {
+            // Cancelled before the first check.
+            let constants = match self.intercept {
+                Intercept::None => Vec::new(),
+                _ => self.view.centre[..self.fixed.joint.classes()].to_vec(),
+            };
+            best = Best { weights: self.weights().into_owned(), constants, objective: Some(f64::INFINITY) };
+        }
         let joint = self.fixed.joint;
         let mut dual = gathered(&self.lanes, joint.rows());
         if self.intercept == Intercept::Free {
             balance(joint, &mut dual);
         }
         Ok(Solution {
-            weights,
-            thresholds: constants,
-            objective,
+            weights: best.weights,
+            thresholds: best.constants,
+            objective: best.objective.unwrap_or(f64::INFINITY),
             lower_bound: progress.lower_bound,
             witness: Witness::Classes(dual),
             passes: pass,

@@ -18,7 +18,7 @@ use crate::solve::machine::Job;
 use crate::solve::{
     ByPair, ClassBlocks, CurvedRisk, CuttingPlane, JointHardMargin, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk,
     Sampled, Solution, Start, Stop, Verdict, balanced_values, certified_by_classes, cut_values, dual_of_classes,
-    lower_bound, quick_start, rounded_certificate, sampled_start, value_and_slopes,
+    lower_bound, objective_of_classes, quick_start, rounded_certificate, sampled_start, value_and_slopes,
 };
 use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable};
 use crate::wish::Solver;
@@ -220,9 +220,9 @@ impl<T: PartTask> ByPart<T> {
         cancel: &Cancel,
     ) -> Result<Solution> {
         let until = cancel.until_abandoned();
-        let point = [&solution.weights[..], &solution.thresholds].concat();
-        solution.objective = self.whole_risk(design, &until).evaluate(&point, &mut vec![0.0; point.len()])?;
         if let (Some(joint), Witness::Classes(dual)) = (self.task.as_joint(), &solution.witness) {
+            let point = (&solution.weights[..], &solution.thresholds[..]);
+            solution.objective = objective_of_classes(joint, design, point, self.rule, &until)?;
             solution.lower_bound = Some(certified_by_classes(joint, design, dual, self.rule, &until)?);
         }
         Ok(restated(solution, tolerance))
@@ -375,6 +375,12 @@ impl<T: PartTask> Problem for ByPart<T> {
         if let Some((objective, bound)) = own {
             return Ok(Values { objective, lower_bound: (width.is_some() || stated.by_weights).then_some(bound) });
         }
+        if let Some(Witness::Classes(dual)) = stated.witness {
+            let joint = self.task.as_joint().ok_or_else(|| infeasible("it belongs to another task"))?;
+            let objective = objective_of_classes(joint, design, (weights, &free), self.rule, cancel)?;
+            let lower_bound = Some(certified_by_classes(joint, design, dual, self.rule, cancel)?);
+            return Ok(Values { objective, lower_bound });
+        }
         let mut risk = self.whole_risk(design, cancel);
         let point = [weights, &free[..]].concat();
         let mut gradient = vec![0.0; point.len()];
@@ -383,10 +389,6 @@ impl<T: PartTask> Problem for ByPart<T> {
         cancel.check()?;
         let lower_bound = match stated.witness {
             Some(Witness::Cuts(cuts)) => Some(proven_by_cuts(&mut risk, cuts, cancel)?),
-            Some(Witness::Classes(dual)) => {
-                let joint = self.task.as_joint().ok_or_else(|| infeasible("it belongs to another task"))?;
-                Some(certified_by_classes(joint, design, dual, self.rule, cancel)?)
-            }
             Some(Witness::Rounded(width)) => {
                 rounded_certificate(&self.task, design, &point, *width, self.is_penalised(), cancel)?
             }

@@ -42,7 +42,7 @@
 mod state;
 mod working_set;
 
-use super::values::{balance, best_threshold, imbalance};
+use super::values::{OfCut, balance, best_threshold, by_cut, imbalance};
 use super::{Progress, Solution, Stop, ThroughKernel, TracePoint, Witness, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{Element, RowCache};
@@ -258,9 +258,9 @@ impl Smo {
     ) -> Solution {
         let (reached, near) = (state.all_reached(), state.selection().levels);
         let level = |cut: usize| near.get(cut).copied().unwrap_or(0.0);
-        let best =
-            |cut| best_threshold(&OfCut { task: &Reached { task, margin: None }, cut }, |row| reached[row], level(cut));
-        let thresholds: Vec<f64> = (0..task.cuts()).map(best).collect();
+        let blocks = Reached { task, margin: None };
+        let best = |(cut, of_cut): (usize, &OfCut<'_, _>)| best_threshold(of_cut, |row| reached[row], level(cut));
+        let thresholds: Vec<f64> = by_cut(&blocks).iter().enumerate().map(best).collect();
         let values = state.values(task, Scalars { margin: None, threshold: 0.0 }, &thresholds);
         let after = state.counts();
         let kernel = ThroughKernel {
@@ -439,27 +439,6 @@ fn best_margin<T: Independent>(task: &T, reached: &[f64], intercept: Intercept, 
             0.5 * (quantile(one) + quantile(other))
         }
         _ => quantile(&mut sides[0]),
-    }
-}
-
-/// The constraints that take one of several cuts; the others cost nothing.
-struct OfCut<'a, T> {
-    task: &'a T,
-    cut: usize,
-}
-
-impl<T: Independent> Independent for OfCut<'_, T> {
-    fn blocks(&self) -> usize {
-        self.task.blocks()
-    }
-
-    fn loss(&self) -> Loss {
-        self.task.loss()
-    }
-
-    fn constraint(&self, block: usize) -> Constraint {
-        let own = self.task.constraint(block);
-        Constraint { cost: if self.task.cut(block) == self.cut { own.cost } else { 0.0 }, ..own }
     }
 }
 

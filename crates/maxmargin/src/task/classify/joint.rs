@@ -222,6 +222,12 @@ impl Joint {
         }
     }
 
+    /// The loss of a row, with its cost. `slopes` is a work buffer.
+    pub(crate) fn loss_of_row(&self, row: usize, scores: &[f64], slopes: &mut [f64]) -> f64 {
+        let cost = self.cost(row);
+        if cost == 0.0 { 0.0 } else { cost * self.row(row, scores, slopes).value }
+    }
+
     /// The derivative of the loss of a row by each score, without its cost.
     pub(crate) fn slopes(&self, row: usize, scores: &[f64], slopes: &mut [f64]) {
         self.row(row, scores, slopes);
