@@ -129,8 +129,9 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         With "code", "one-vs-one" or "one-vs-rest", the loss by which the scores of the columns choose a class. None
         uses the default of the core.
     probability : {"platt", "isotonic"} or None, default=None
-        How scores become probabilities, fitted on held-out rows. With the logistic loss, probabilities are known
-        without it, unless `multi_class` asks for several problems.
+        How scores become probabilities, fitted on held-out rows, for every `multi_class`: by the scores of the classes,
+        or with "one-vs-one" by those of the pairs of classes. With the logistic loss, probabilities are known without
+        it, unless `multi_class` asks for several problems.
     weight_as : {"slack", "margin", "copies"}, default="slack"
         What the weight of a row multiplies: its slack, its margin, or the row itself.
     kernel : {"linear", "rbf", "poly", "sigmoid", "chi-squared", "intersection", "precomputed"}, default="linear"

@@ -23,6 +23,7 @@ mod targets;
 pub use buffer::Buffer;
 pub use classes::Classes;
 pub(crate) use classes::same_number;
+pub(crate) use code::column_of_pair;
 pub use code::{CodeChoice, CodeMatrix, NamedCode, OutputCode};
 pub use column_summary::ColumnSummary;
 pub use dataset::{BlockHash, Dataset, Shape, check_features};

@@ -276,7 +276,8 @@ impl Model {
             let classes = self.decoder.class_names().map(|names| names.len());
             let fits = calibration.is_valid()
                 && classes == Some(calibration.classes)
-                && calibration.coupling.outputs(calibration.classes) == self.scorer.outputs();
+                && self.decoder.coupling() == Some(calibration.coupling)
+                && self.decoder.outputs() == self.scorer.outputs();
             if !fits {
                 return Err("its probabilities do not fit its scores");
             }

@@ -337,10 +337,20 @@ impl OutputCode {
     }
 }
 
+/// The first column of one-vs-one whose first class is this one.
+fn first_column(classes: usize, first: usize) -> usize {
+    first * classes - first * (first + 1) / 2
+}
+
+/// The column of one-vs-one that tells two classes apart, the smaller one first.
+pub(crate) fn column_of_pair(classes: usize, first: usize, second: usize) -> usize {
+    first_column(classes, first) + second - first - 1
+}
+
 /// The two classes of a column of one-vs-one.
 pub(crate) fn pair(classes: usize, column: usize) -> (usize, usize) {
-    // The columns of class a start at a·k − a(a + 1)/2. The square root gives a, up to rounding.
-    let start = |a: usize| a * classes - a * (a + 1) / 2;
+    let start = |first: usize| first_column(classes, first);
+    // The square root gives the first class, up to rounding.
     let half = classes as f64 - 0.5;
     let root = (half * half - 2.0 * column as f64).max(0.0).sqrt();
     let mut first = ((half - root).max(0.0) as usize).min(classes.saturating_sub(2));
