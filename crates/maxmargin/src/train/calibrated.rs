@@ -5,7 +5,8 @@
 //! many trainings as there are folds, each on a copy of its rows.
 //!
 //! A class that only one fold has is unknown to the model without this fold: its rows are left out, and the other rows
-//! of this fold have no score for it. If the other folds hold a single class, the fold is left out.
+//! of this fold have no score for it. If the other folds hold a single class, or only classes that cost nothing in place
+//! of each other, the fold is left out.
 //!
 //! What is fitted depends on the decoder ([`Decoder::coupling`]): the one score of two classes, a score for each class,
 //! or with one-vs-one a score for each pair of classes. Other output codes have the scores of classes that they are
@@ -13,7 +14,7 @@
 
 use super::{HeldOut, Training};
 use crate::certificate::{Calibration, Coupling, Decoder, Scored};
-use crate::data::{Dataset, Labels, column_of_pair, complement, folds, same_number};
+use crate::data::{Dataset, Labels, column_of_pair, complement, folds};
 use crate::error::{Code, Error, Result};
 use crate::kernel::KernelKind;
 use crate::model::Model;
@@ -82,11 +83,13 @@ pub(super) fn calibration(
         for &row in held {
             left_out[row] = !known[codes[row] as usize];
         }
-        if known.iter().filter(|known| **known).count() < 2 {
+        let several = known.iter().filter(|known| **known).count() > 1;
+        let task = if several { plain(task, settings, &part, coupling)? } else { None };
+        let Some(task) = task else {
             held.iter().for_each(|&row| left_out[row] = true);
             continue;
-        }
-        let settings = Settings { task: plain(task, settings, &part, coupling)?.into(), ..settings.clone() };
+        };
+        let settings = Settings { task: task.into(), ..settings.clone() };
         let fold = Training { data: &part, settings: &settings, start: None, held_out, ..*training };
         let found = fold.run(&mut Silent, cancel)?.model;
         let own = found.scores_until(&data.subset(held)?, cancel)?;
@@ -127,15 +130,24 @@ fn places(coupling: Coupling, all: &Labels, some: &Labels) -> Vec<usize> {
 }
 
 /// The settings of the task for a fold: without a calibration of its own, with the same kinds of scores even if only two
-/// classes are left, and with the weights of the classes that are left.
-fn plain(task: &ClassifySettings, settings: &Settings, part: &Dataset, coupling: Coupling) -> Result<ClassifySettings> {
+/// classes are left, and with the weights and costs of the classes that are left. None if these cost nothing.
+fn plain(
+    task: &ClassifySettings,
+    settings: &Settings,
+    part: &Dataset,
+    coupling: Coupling,
+) -> Result<Option<ClassifySettings>> {
     let mut task = ClassifySettings { probability: None, ..task.clone() };
     if coupling != Coupling::Complement {
         task.multiclass = Some(task.multiclass(settings.loss));
+        let labels = Labels::find(part.targets())?;
         if let ClassWeight::ByLabel(weights) = &mut task.class_weight {
-            let labels = crate::data::Labels::find(part.targets())?;
-            weights.retain(|label, _| labels.names().iter().any(|name| name == label || same_number(name, label)));
+            weights.retain(|label, _| labels.position(label).is_some());
+        }
+        if let Some(costs) = &task.cost_matrix {
+            let Some(among) = costs.among(&labels) else { return Ok(None) };
+            task.cost_matrix = Some(among);
         }
     }
-    Ok(task)
+    Ok(Some(task))
 }

@@ -171,6 +171,24 @@ fn a_class_with_one_row_is_left_out_and_has_a_small_probability() {
 }
 
 #[test]
+fn costs_of_classes_are_those_of_the_classes_that_a_fold_has() {
+    let data = numbered(121, 3, 4);
+    let mut classes = data.targets().real().unwrap().to_vec();
+    classes[120] = 9.0;
+    let data = data.with_targets(Targets::Real(classes.into())).unwrap();
+    let costs = "label,0,1,2,9\n0,0,1,2,1\n1,1,0,1,1\n2,2,1,0,1\n9,1,1,1,0\n";
+    let task = ClassifySettings {
+        cost_matrix: Some(costs.parse().unwrap()),
+        probability: Some(Probability::Platt),
+        ..ClassifySettings::default()
+    };
+    let model = fit(&data, &Settings::of(task));
+    let calibration = model.calibration.as_ref().unwrap();
+    assert_eq!((calibration.rows, calibration.left_out), (120, 1));
+    model.verify(&data).unwrap();
+}
+
+#[test]
 fn groups_stay_whole() {
     let starts: Vec<u64> = (0..=30).map(|group| group * 4).collect();
     let names = (0..30).map(|group| group.to_string()).collect();
