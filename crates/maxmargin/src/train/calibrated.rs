@@ -20,7 +20,7 @@ use crate::kernel::KernelKind;
 use crate::model::Model;
 use crate::run::{Cancel, Silent};
 use crate::settings::{ClassifySettings, Settings, TaskSettings};
-use crate::task::ClassWeight;
+use crate::task::{ClassWeight, WeightAs};
 
 /// Number of folds, or fewer if there are fewer rows or groups.
 const FOLDS: usize = 5;
@@ -111,7 +111,13 @@ pub(super) fn calibration(
     }
     let scores: Vec<f64> = kept.iter().flat_map(|row| &scores[row * outputs..(row + 1) * outputs]).copied().collect();
     let own: Vec<u32> = kept.iter().map(|&row| codes[row]).collect();
-    let weights: Option<Vec<f64>> = data.weights().map(|weights| kept.iter().map(|&row| weights[row]).collect());
+    // A margin says nothing about how much a row counts, unless it is zero.
+    let importance = |weight: f64| match task.weight_as {
+        WeightAs::Margin => f64::from(u8::from(weight > 0.0)),
+        WeightAs::Slack | WeightAs::Copies => weight,
+    };
+    let of_kept = |weights: &[f64]| kept.iter().map(|&row| importance(weights[row])).collect();
+    let weights: Option<Vec<f64>> = data.weights().map(of_kept);
     let scored = Scored { scores: &scores, codes: &own, weights: weights.as_deref(), classes };
     let found = Calibration::fit(method, coupling, scored)?;
     Ok(Some(Calibration { folds: parts.len(), left_out: (codes.len() - kept.len()) as u64, ..found }))

@@ -6,10 +6,10 @@ use maxmargin::error::Code;
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::metric::Metric;
-use maxmargin::model::{Answers, Calibration, Coupling, Decoding, Model, Probability};
+use maxmargin::model::{Answers, Calibration, Coupling, Decoding, Map, Model, Probability};
 use maxmargin::run::{Cancel, Silent};
-use maxmargin::settings::{ClassifySettings, Settings};
-use maxmargin::task::Multiclass;
+use maxmargin::settings::{ClassifySettings, Regularisation, Settings};
+use maxmargin::task::{Multiclass, WeightAs};
 use maxmargin::train::train;
 
 /// Overlapping classes, numbered from 0 on.
@@ -186,6 +186,36 @@ fn costs_of_classes_are_those_of_the_classes_that_a_fold_has() {
     let calibration = model.calibration.as_ref().unwrap();
     assert_eq!((calibration.rows, calibration.left_out), (120, 1));
     model.verify(&data).unwrap();
+}
+
+#[test]
+fn margins_of_rows_are_no_weights_of_the_fit() {
+    let weigh = |scale: f64| {
+        let weights: Vec<f64> = (0..120).map(|row| scale * f64::from(row % 4)).collect();
+        numbered(120, 2, 15).with_weights(weights).unwrap()
+    };
+    for method in Probability::ALL {
+        let task = ClassifySettings { weight_as: WeightAs::Margin, ..ClassifySettings::default() };
+        // Margins and scores twice as large: the same rows on the same sides of a sigmoid half as steep.
+        let maps = |scale: f64| {
+            let task = ClassifySettings { probability: Some(method), ..task.clone() };
+            let regularisation = Regularisation::C(scale);
+            let settings = Settings { regularisation, tolerance: 1e-9, ..Settings::of(task) };
+            let calibration = fit(&weigh(scale), &settings).calibration.unwrap();
+            assert_eq!(calibration.rows, 120);
+            // One row in four has the margin zero.
+            assert_eq!(calibration.bins.iter().map(|bin| bin.weight).sum::<f64>(), 90.0);
+            calibration.maps
+        };
+        match (&maps(1.0)[0], &maps(2.0)[0]) {
+            (Map::Sigmoid(one), Map::Sigmoid(two)) => {
+                assert!((one.slope - 2.0 * two.slope).abs() < 1e-4 * one.slope.abs(), "{one:?} {two:?}");
+                assert!((one.offset - two.offset).abs() < 1e-4, "{one:?} {two:?}");
+            }
+            (Map::Steps(one), Map::Steps(two)) => assert_eq!(one.probabilities, two.probabilities),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
