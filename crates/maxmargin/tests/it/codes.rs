@@ -10,7 +10,7 @@ use maxmargin::run::{Cancel, Event, Observer, Silent};
 use maxmargin::select::CrossValidation;
 use maxmargin::settings::{ClassifySettings, Regularisation, Settings, Solver};
 use maxmargin::solve::{ColumnWitness, Stop, Witness};
-use maxmargin::task::{ClassWeight, Intercept, Multiclass};
+use maxmargin::task::{ClassWeight, Intercept, Multiclass, WeightAs};
 use maxmargin::train::train;
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -231,6 +231,55 @@ fn columns_are_reported_in_order_and_a_break_ends_the_run() {
     assert_eq!((recorder.0.len(), ended.stop), (45, Stop::Cancelled));
     ended.model.verify(&data).unwrap();
     assert!(!ended.model.certificate.converged && ended.model.certificate.gap().unwrap() > 0.1);
+}
+
+/// Ends the run after so many columns.
+struct EndAfter(usize);
+
+impl Observer for EndAfter {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if let Event::Column { .. } = event {
+            self.0 = self.0.saturating_sub(1);
+        }
+        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn columns_left_at_zero_state_the_loss_of_their_own_margins() {
+    let weights: Vec<f64> = (0..300).map(|row| 0.25 * f64::from(row % 5)).collect();
+    let data = numbered(300, 4, 10, 9).with_weights(weights).unwrap();
+    for loss in [Loss::Hinge, Loss::SquaredHinge] {
+        for weight_as in [WeightAs::Slack, WeightAs::Margin] {
+            for multiclass in [Multiclass::OneVsOne, Multiclass::OneVsRest] {
+                let task = ClassifySettings { weight_as, ..by(multiclass) };
+                let settings = Settings { loss, ..Settings::of(task) };
+                let ended = train(&data, &settings, None, &mut EndAfter(1), &Cancel::new()).unwrap();
+                if multiclass == Multiclass::OneVsOne {
+                    assert_eq!(ended.stop, Stop::Cancelled);
+                }
+                ended.model.verify(&data).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hard_margin_that_is_cancelled_leaves_no_model() {
+    // Ten classes on a circle, each of them apart from every other.
+    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    for row in 0..60 {
+        let class = f64::from(row % 10);
+        let (angle, radius) = (class * std::f64::consts::TAU / 10.0, 5.0 + 0.1 * f64::from(row / 10));
+        values.extend([radius * angle.cos(), radius * angle.sin()]);
+        targets.push(class);
+    }
+    let matrix = Matrix::DenseF64(Dense::new(values, 60, 2).unwrap());
+    let data = Dataset::new(matrix, Targets::Real(targets.into())).unwrap();
+    let settings = Settings { solver: Solver::QuadraticProgram, ..Settings::of(by(Multiclass::OneVsOne)) };
+    fit(&data, &settings).model.verify(&data).unwrap();
+    let error = train(&data, &settings, None, &mut EndAfter(1), &Cancel::new()).unwrap_err();
+    assert_eq!(error.code(), Code::Interrupted);
 }
 
 #[test]

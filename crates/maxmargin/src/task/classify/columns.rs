@@ -34,8 +34,6 @@ pub struct Columns {
     rows: Arc<[Vec<u32>]>,
     /// Number of rows of each class with a positive weight.
     counted: Arc<[u64]>,
-    /// The total weight of the rows of each class.
-    totals: Arc<[f64]>,
     code: Arc<OutputCode>,
     decoder: Decoder,
     loss: Loss,
@@ -75,7 +73,6 @@ impl Columns {
         for row in (0..codes.len()).filter(|&row| equal || weight(row) > 0.0) {
             counted[codes[row] as usize] += 1;
         }
-        totals.iter_mut().zip(&shares).for_each(|(total, share)| *total *= share);
         if counted.iter().filter(|count| **count > 0).count() == 1 {
             return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
                 .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
@@ -94,7 +91,6 @@ impl Columns {
             margins: None,
             rows: rows.into(),
             counted: counted.into(),
-            totals: totals.into(),
             code: Arc::new(code),
             decoder,
             loss,
@@ -154,13 +150,24 @@ impl Columns {
         }
     }
 
-    /// The total weight of the loss of a column; 0 if it has nothing to learn.
-    pub(crate) fn cost(&self, column: usize) -> f64 {
-        let mut total = 0.0;
-        if self.constant(column).is_none() {
-            self.code.each_in_column(column, |class, _| total += self.totals[class]);
+    /// The loss of the rows of each class in a column whose weights are zero.
+    pub(crate) fn losses_at_zero(&self) -> Vec<f64> {
+        let mut losses = vec![0.0; self.code.classes()];
+        for (row, &class) in self.codes.iter().enumerate() {
+            let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row]);
+            let margin = self.margins.as_ref().map_or(self.loss.margin(), |margins| margins[row]);
+            losses[class as usize] += self.c * weight * self.loss.value(margin);
         }
-        self.c * total
+        losses
+    }
+
+    /// The objective of a column whose weights are zero, given these losses; 0 if it has nothing to learn.
+    pub(crate) fn value_at_zero(&self, column: usize, losses: &[f64]) -> f64 {
+        let mut value = 0.0;
+        if self.constant(column).is_none() {
+            self.code.each_in_column(column, |class, _| value += losses[class]);
+        }
+        value
     }
 
     /// A column, as a problem of two classes with the cost of this one.
