@@ -185,6 +185,57 @@ fn a_class_absent_from_a_fold_is_not_predicted_there() {
 }
 
 #[test]
+fn columns_with_one_side_are_left_out() {
+    // The first column tells class 0 from class 3, and no other class.
+    let code = "0,+++0\n1,0-0+\n2,00--\n3,-000\n";
+    let data = numbered(160, 3, 4, 17);
+    let truth = data.targets().real().unwrap();
+    let others: Vec<usize> = (0..160).filter(|&row| truth[row] != 3.0).collect();
+    let without = data.subset(&others).unwrap();
+    let counted: Vec<f64> = (0..160).map(|row| f64::from(u8::from(truth[row] != 3.0))).collect();
+    let weightless = data.clone().with_weights(counted).unwrap();
+    for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+        for decoding in [None, Some(Decoding::Hamming)] {
+            let settings = Settings::of(ClassifySettings { intercept, decoding, ..by_code(code) });
+            let (fewer, zero) = (fit(&without, &settings).model, fit(&weightless, &settings).model);
+            for (model, data) in [(&fewer, &without), (&zero, &weightless)] {
+                assert_eq!(model.scorer.outputs(), 3);
+                model.verify(data).unwrap();
+                let read = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+                assert_eq!(read.decoder, model.decoder);
+                let found = model.code_error(data).unwrap().unwrap();
+                assert!(found.separation > 0.0 && found.error <= found.bound + 1e-12, "{found:?}");
+            }
+            let (one, other) = (fewer.predict(&data).unwrap(), zero.predict(&data).unwrap());
+            let differ = (0..160).filter(|&row| one.class(row) != other.class(row)).count();
+            assert!(differ <= 1, "{intercept:?} {decoding:?} {differ}");
+        }
+    }
+    // Without the column nothing tells class 0 from class 1.
+    let alike = by_code("0,++0\n1,0+0\n2,0-+\n3,-0-\n");
+    let error = train(&weightless, &Settings::of(alike), None, &mut Silent, &Cancel::new()).unwrap_err();
+    assert!(error.message().contains("tells `0` from `1`"), "{error}");
+}
+
+#[test]
+fn folds_with_fewer_columns_are_judged_and_all_rows_are_learned_from() {
+    let given = numbered(120, 3, 3, 7);
+    let mut classes = given.targets().real().unwrap().to_vec();
+    classes[50] = 3.0;
+    let data = given.with_targets(Targets::Real(classes.into())).unwrap();
+    for code in ["0,+++0\n1,0-0+\n2,00--\n3,-000\n", "random-sparse:9", "one-vs-one"] {
+        let settings =
+            [0.1, 1.0].map(|c| Settings { regularisation: Regularisation::C(c), ..Settings::of(by_code(code)) });
+        let metrics = vec![Metric::parse("accuracy").unwrap()];
+        let validation = CrossValidation { folds: 3, seed: 1, metrics };
+        let tuned = validation.run(&data, &settings, &mut Silent, &Cancel::new()).unwrap();
+        assert!(tuned.rows[tuned.best].metrics[0].mean > 0.5);
+        let model = tuned.refit(tuned.best, &data, None, &mut Silent, &Cancel::new()).unwrap().model;
+        model.verify(&data).unwrap();
+    }
+}
+
+#[test]
 fn an_altered_witness_is_refused() {
     let data = numbered(100, 3, 3, 8);
     let settings = Settings::of(by(Multiclass::OneVsRest)).with_solver(Solver::DualCoordinateDescent);

@@ -7,19 +7,21 @@
 //! rows that it does not leave out, and the objective is the sum of theirs. C_i is C times the row's weight times the
 //! weight of its class, the same in every column.
 //!
-//! **Columns with one side.** In a fold a class may have no rows, and a column then has one side only. With a free
-//! constant nothing remains to learn: w_j = 0, and b_j = ±[`SURE`], so that a class without rows is not predicted. Such
-//! a column is no part of the problem. Otherwise the column is an ordinary problem, in which weights are penalised.
+//! **Columns with one side.** In a fold a class may have no rows, or its rows may weigh nothing. A column may then have one
+//! side only, and is no part of the problem. A matrix loses such columns, and one-vs-one keeps them with scores of zero;
+//! the decoder knows the absent classes, which it does not predict. One-vs-rest by the largest score has a score for each
+//! class: with a free constant w_j = 0 and b_j = −[`SURE`]. Otherwise the column of an absent class is an ordinary
+//! problem, in which weights are penalised.
 
 use super::super::LearningTask;
 use super::{Binary, ClassWeight, Intercept};
-use crate::certificate::Decoder;
+use crate::certificate::{CodeDecoder, Decoder};
 use crate::data::{Dataset, Labels, OutputCode, Subset, counts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use std::sync::Arc;
 
-/// The constant score of a column that has rows on one side only.
+/// The constant score of a column that has rows on one side only, where classes have the scores of columns.
 pub(crate) const SURE: f64 = 100.0;
 
 /// The task: the class and the weight of each row, and a code.
@@ -77,6 +79,7 @@ impl Columns {
             return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
                 .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
         }
+        let (code, decoder) = without_absent(labels, &counted, code, decoder)?;
         let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
         let sparse = (0..code.columns()).any(|column| code.leaves_out(column));
         let mut rows = vec![Vec::new(); if sparse { labels.len() } else { 0 }];
@@ -144,6 +147,7 @@ impl Columns {
     pub(crate) fn constant(&self, column: usize) -> Option<f64> {
         match self.sides(column) {
             (0, 0) => Some(0.0),
+            (0, _) | (_, 0) if matches!(self.decoder, Decoder::Code(_)) => Some(0.0),
             (0, _) if self.rule == Intercept::Free => Some(SURE),
             (_, 0) if self.rule == Intercept::Free => Some(-SURE),
             _ => None,
@@ -202,6 +206,28 @@ impl Columns {
         let task = task.with_margins(margins).with_cost(self.c);
         Column::Learned(task, rows)
     }
+}
+
+/// The code without columns that have one side, if it is a matrix, and the decoder that knows the absent classes.
+fn without_absent(
+    labels: &Labels,
+    counted: &[u64],
+    code: OutputCode,
+    decoder: Decoder,
+) -> Result<(OutputCode, Decoder)> {
+    let has_rows: Vec<bool> = counted.iter().map(|&count| count > 0).collect();
+    let Decoder::Code(decoder) = decoder else { return Ok((code, decoder)) };
+    if !has_rows.contains(&false) || !has_rows.contains(&true) {
+        return Ok((code, Decoder::Code(decoder)));
+    }
+    let absent = (0..).zip(&has_rows).filter(|(_, has)| !**has).map(|(class, _)| class).collect();
+    let code = match code {
+        OutputCode::Matrix(matrix) => {
+            OutputCode::Matrix(matrix.two_sided(&has_rows, |class| labels.name(class).to_string())?)
+        }
+        regular => regular,
+    };
+    Ok((code.clone(), Decoder::Code(CodeDecoder { code, absent, ..decoder })))
 }
 
 impl LearningTask for Columns {

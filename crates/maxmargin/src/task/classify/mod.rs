@@ -300,7 +300,7 @@ impl ClassifySettings {
             (choice, decoding) => {
                 let usual = if *choice == CodeChoice::OneVsOne { Decoding::Hamming } else { Decoding::of(loss) };
                 let decoding = decoding.unwrap_or(usual);
-                Decoder::Code(CodeDecoder { labels: labels.clone(), code: code.clone(), decoding })
+                Decoder::Code(CodeDecoder { labels: labels.clone(), code: code.clone(), decoding, absent: Vec::new() })
             }
         };
         Ok(Some((code, decoder)))
