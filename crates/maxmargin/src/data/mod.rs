@@ -28,7 +28,7 @@ pub use code::{CodeChoice, CodeMatrix, NamedCode, OutputCode};
 pub use column_summary::ColumnSummary;
 pub use dataset::{BlockHash, Dataset, Shape, check_features};
 pub use groups::Groups;
-pub use labels::Labels;
+pub use labels::{Labels, Places};
 pub use matrix::{Csr, Dense, Guard, Matrix, Starts};
 pub(crate) use matrix::{Rows, with_rows};
 pub use names::Names;

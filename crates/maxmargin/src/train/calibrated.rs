@@ -125,7 +125,8 @@ pub(super) fn calibration(
 
 /// Where the scores of a model that knows some of the classes stand among those of all classes, in the same order.
 fn places(coupling: Coupling, all: &Labels, some: &Labels) -> Vec<usize> {
-    let known: Vec<usize> = some.names().iter().filter_map(|name| all.position(name)).collect();
+    let by_label = all.places();
+    let known: Vec<usize> = some.names().iter().filter_map(|name| by_label.of(name)).collect();
     if coupling != Coupling::Pairs {
         return known;
     }
@@ -148,7 +149,8 @@ fn plain(
         task.multiclass = Some(task.multiclass(settings.loss));
         let labels = Labels::find(part.targets())?;
         if let ClassWeight::ByLabel(weights) = &mut task.class_weight {
-            weights.retain(|label, _| labels.position(label).is_some());
+            let places = labels.places();
+            weights.retain(|label, _| places.of(label).is_some());
         }
         if let Some(costs) = &task.cost_matrix {
             let Some(among) = costs.among(&labels) else { return Ok(None) };

@@ -104,8 +104,9 @@ impl NamedCode {
     /// one side.
     fn for_classes(&self, labels: &Labels) -> Result<CodeMatrix> {
         let own = Labels::new(self.names.clone());
+        let places = own.places();
         let row = |label: &String| {
-            own.position(label).ok_or_else(|| {
+            places.of(label).ok_or_else(|| {
                 Error::new(Code::UnknownLabel, format!("class `{label}` has no row in the code"))
                     .help("give every class of the data a row, with its name in the first column")
             })

@@ -138,7 +138,8 @@ impl CostMatrix {
 
     /// The costs among some of the classes; none if all of these are zero.
     pub(crate) fn among(&self, classes: &Labels) -> Option<CostMatrix> {
-        let known = |&at: &usize| classes.position(&self.labels[at]).is_some();
+        let places = classes.places();
+        let known = |&at: &usize| places.of(&self.labels[at]).is_some();
         let kept: Vec<usize> = (0..self.labels.len()).filter(known).collect();
         let cost = |own: usize, class: usize| self.costs[own * self.labels.len() + class];
         let costs: Vec<f64> = kept.iter().flat_map(|&own| kept.iter().map(move |&class| cost(own, class))).collect();
@@ -154,13 +155,11 @@ impl CostMatrix {
             Err(Error::new(Code::UnknownLabel, message)
                 .help("name all classes of the data, and no others, as they are there"))
         };
-        if let Some(label) = self.labels.iter().find(|label| classes.position(label).is_none()) {
-            return unknown(label, "cost matrix has", "data have");
-        }
-        let mut places = vec![None; classes.len()];
+        let (by_label, mut places) = (classes.places(), vec![None; classes.len()]);
         for (at, label) in self.labels.iter().enumerate() {
-            if let Some(class) = classes.position(label) {
-                places[class] = Some(at);
+            match by_label.of(label) {
+                Some(class) => places[class] = Some(at),
+                None => return unknown(label, "cost matrix has", "data have"),
             }
         }
         let mut ordered = Vec::with_capacity(self.labels.len());

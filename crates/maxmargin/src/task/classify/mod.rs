@@ -380,9 +380,9 @@ impl ClassWeight {
                 Ok(totals.iter().map(|&own| if own > 0.0 { sum / (classes * own) } else { 1.0 }).collect())
             }
             ClassWeight::ByLabel(weights) => {
-                let mut shares = vec![1.0; labels.len()];
+                let (places, mut shares) = (labels.places(), vec![1.0; labels.len()]);
                 for (label, weight) in weights {
-                    let class = labels.position(label).ok_or_else(|| {
+                    let class = places.of(label).ok_or_else(|| {
                         let message = format!("a weight for class `{label}`, which is not among the classes");
                         Error::new(Code::UnknownLabel, message)
                             .help("name classes as in the data: ⟦class-weight=LABEL=W,LABEL=W⟧")
