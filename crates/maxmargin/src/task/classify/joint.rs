@@ -298,6 +298,16 @@ impl Joint {
         let mut point = RowPoint { value: 0.0, rounding: [sharp, 0.0], kept: cut };
         let mut own = 0.0;
         slopes.fill(0.0);
+        if cut == sharp && sharp > 0.0 {
+            // The width is below the last digit of the violation, and the hinge is not rounded.
+            let (worst, _) = self.largest(row, scores);
+            (slopes[worst], slopes[class]) = (1.0, -1.0);
+            let lost = 0.5 * width;
+            return RowPoint { value: sharp - lost, rounding: [sharp, lost], ..point };
+        }
+        // Where few digits are left of v − θ, the shares may add up to more than 1.
+        let sum: f64 = others().map(|m| (violation(m) - cut).max(0.0)).sum();
+        let width = width.max(sum);
         for m in others() {
             let v = violation(m);
             if v > cut {
@@ -557,5 +567,39 @@ impl Roundable for Joint {
 
     fn rounding(&self, _part: usize, memo: &JointMemo) -> [f64; 3] {
         memo.rounding
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, Matrix, Targets};
+    use crate::random::Random;
+
+    /// Rows of so many classes without features.
+    fn joint(classes: usize, rows: usize, form: JointForm, loss: Loss) -> Joint {
+        let matrix = Matrix::DenseF64(Dense::new(Vec::<f64>::new(), rows, 0).expect("empty"));
+        let targets: Vec<f64> = (0..rows.max(classes)).map(|row| (row % classes) as f64).collect();
+        let labels = Labels::find(&Targets::Real(targets.clone().into())).expect("classes");
+        let data = Dataset::new(matrix, Targets::Real(targets[..rows].to_vec().into())).expect("rows");
+        Joint::on(&data, &labels, &ClassWeight::Equal, (form, loss), false, None).expect("a task")
+    }
+
+    #[test]
+    fn a_hinge_rounded_by_less_than_its_last_digit_is_the_hinge() {
+        let largest = joint(4, 4, JointForm::Largest, Loss::Hinge);
+        for scores in [[0.0, 1e6, 5.0, 1e6], [0.0, 1e6, 1e6 - 1.0, 0.0], [0.0, 3.0, 2.9, 2.8], [0.0, -5.0, -6.0, 0.0]] {
+            for width in (0..120).map(|step| 2f64.powi(-step) * 1.3) {
+                let rounded = largest.rounded(width);
+                let mut slopes = [0.0; 4];
+                let point = rounded.row(0, &scores, &mut slopes);
+                let sharp = largest.largest(0, &scores).1.max(0.0);
+                let context = format!("{scores:?} {width:e} {point:?} {slopes:?}");
+                assert!(point.value <= sharp && point.value >= sharp - 0.5 * width - 1e-15 * sharp, "{context}");
+                assert!(slopes[1..].iter().all(|slope| *slope >= 0.0), "{context}");
+                assert!(slopes[1..].iter().sum::<f64>() <= 1.0 + 1e-15, "{context}");
+                assert_eq!(point.rounding[0], sharp, "{context}");
+            }
+        }
     }
 }
