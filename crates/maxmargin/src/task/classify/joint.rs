@@ -273,6 +273,35 @@ impl Joint {
         }
     }
 
+    /// The second derivative of a row by each score, without the cost: what [`Joint::bend`] gives along each of them.
+    fn bends(&self, row: usize, scores: &[f64], kept: f64, out: &mut [f64]) {
+        let class = self.class(row);
+        match (self.form, self.curve) {
+            (JointForm::Softmax, _) => {
+                out.iter_mut().zip(scores).for_each(|(out, &score)| *out = (score - kept).exp());
+                // No digits are lost if all classes but the most probable one are rare.
+                let best = most_probable(scores);
+                let rest = out.iter().enumerate().filter(|(m, _)| *m != best).map(|(_, share)| share).sum();
+                out.iter_mut().enumerate().for_each(|(m, out)| *out *= if m == best { rest } else { 1.0 - *out });
+            }
+            (JointForm::Sum, curve) => {
+                out[class] = 0.0;
+                for m in (0..scores.len()).filter(|&m| m != class) {
+                    out[m] = curve.at(self.violation(row, scores, m)).curvature;
+                    out[class] += out[m];
+                }
+            }
+            (JointForm::Largest, Curve::Sharp(_)) => out.fill(0.0),
+            (JointForm::Largest, Curve::Rounded(width)) => {
+                let is_in = |m: usize| m != class && self.violation(row, scores, m) > kept;
+                let count = (0..scores.len()).filter(|&m| is_in(m)).count() as f64;
+                let (own, others) = if kept > 0.0 { (0.0, 1.0 - 1.0 / count) } else { (count, 1.0) };
+                out.iter_mut().enumerate().for_each(|(m, out)| *out = if is_in(m) { others / width } else { 0.0 });
+                out[class] = own / width;
+            }
+        }
+    }
+
     /// [`Joint::row`] of the largest violation, rounded over a width.
     fn rounded_largest(&self, width: f64, row: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
         let class = self.class(row);
@@ -450,15 +479,16 @@ impl Objective for Joint {
 impl Curvature for Joint {
     fn diagonal(&self, at: &Place<'_>, memo: &JointMemo, out: &mut [f64]) -> Result<()> {
         let classes = self.classes();
-        let (mut scores, mut along, mut bent) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        let mut scores = vec![0.0; classes];
         for (number, (row, out)) in Objective::rows(self, at.part).zip(out.chunks_exact_mut(classes)).enumerate() {
-            self.with_constants(at, number, &mut scores);
-            for (m, out) in out.iter_mut().enumerate() {
-                along[m] = 1.0;
-                self.bend(row, &scores, memo.kept[number], &along, &mut bent);
-                along[m] = 0.0;
-                *out = self.cost(row) * bent[m];
+            let cost = self.cost(row);
+            if cost == 0.0 {
+                out.fill(0.0);
+                continue;
             }
+            self.with_constants(at, number, &mut scores);
+            self.bends(row, &scores, memo.kept[number], out);
+            out.iter_mut().for_each(|bent| *bent *= cost);
         }
         Ok(())
     }
@@ -575,6 +605,7 @@ mod tests {
     use super::*;
     use crate::data::{Dense, Matrix, Targets};
     use crate::random::Random;
+    use crate::run::Cancel;
 
     /// Rows of so many classes without features.
     fn joint(classes: usize, rows: usize, form: JointForm, loss: Loss) -> Joint {
@@ -583,6 +614,50 @@ mod tests {
         let labels = Labels::find(&Targets::Real(targets.clone().into())).expect("classes");
         let data = Dataset::new(matrix, Targets::Real(targets[..rows].to_vec().into())).expect("rows");
         Joint::on(&data, &labels, &ClassWeight::Equal, (form, loss), false, None).expect("a task")
+    }
+
+    #[test]
+    fn second_derivatives_by_each_score_are_those_along_it() {
+        let mut random = Random::new(3, 0, 0);
+        for (form, loss) in [
+            (JointForm::Softmax, Loss::Logistic),
+            (JointForm::Sum, Loss::SquaredHinge),
+            (JointForm::Sum, Loss::Hinge),
+            (JointForm::Largest, Loss::Hinge),
+        ] {
+            for (width, spread) in [(0.5, 0.5), (0.5, 4.0), (4.0, 1.0), (1e-3, 30.0)] {
+                let sharp = joint(5, 5, form, loss);
+                let task = if loss == Loss::Hinge { sharp.rounded(width) } else { sharp };
+                for row in (0..5).cycle().take(100) {
+                    let scores: Vec<f64> = (0..5).map(|_| spread * random.normal()).collect();
+                    let (mut slopes, mut found, mut along) = ([0.0; 5], [0.0; 5], [0.0; 5]);
+                    let kept = task.row(row, &scores, &mut slopes).kept;
+                    task.bends(row, &scores, kept, &mut found);
+                    for m in 0..5 {
+                        let mut bent = [0.0; 5];
+                        along[m] = 1.0;
+                        task.bend(row, &scores, kept, &along, &mut bent);
+                        along[m] = 0.0;
+                        let apart = (found[m] - bent[m]).abs();
+                        assert!(apart <= 1e-14 * bent[m].abs(), "{form:?} {scores:?} {} {}", found[m], bent[m]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_diagonal_takes_time_in_proportion_to_the_classes() {
+        const CLASSES: usize = 4000;
+        let task = joint(CLASSES, CLASSES, JointForm::Softmax, Loss::Logistic);
+        let scores: Vec<f64> = (0..CLASSES * PART).map(|at| (at % 7) as f64).collect();
+        let place = Place { part: 0, scores: &scores, thresholds: &[], cancel: &Cancel::new() };
+        let memo = JointMemo { kept: vec![8.0; PART], rounding: [0.0; 3] };
+        let mut out = vec![0.0; CLASSES * PART];
+        let began = std::time::Instant::now();
+        task.diagonal(&place, &memo, &mut out).expect("no errors");
+        // One step for each pair of classes would be 1.6e10 steps.
+        assert!(out.iter().all(|bent| *bent > 0.0) && began.elapsed().as_secs() < 8, "{:?}", began.elapsed());
     }
 
     #[test]
