@@ -136,8 +136,8 @@ fn places(coupling: Coupling, all: &Labels, some: &Labels) -> Vec<usize> {
     known.iter().enumerate().flat_map(with_later).collect()
 }
 
-/// The settings of the task for a fold: without a calibration of its own, with the same kinds of scores even if only two
-/// classes are left, and with the weights and costs of the classes that are left. None if these cost nothing.
+/// The settings of the task for a fold: without a calibration of its own, with the same kinds of scores even if only
+/// two classes are left, and with the weights and costs of the classes that are left. None if these cost nothing.
 fn plain(
     task: &ClassifySettings,
     settings: &Settings,

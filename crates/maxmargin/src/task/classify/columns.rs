@@ -7,17 +7,17 @@
 //! rows that it does not leave out, and the objective is the sum of theirs. C_i is C times the row's weight times the
 //! weight of its class, the same in every column.
 //!
-//! **Columns with one side.** In a fold a class may have no rows, or its rows may weigh nothing. A column may then have one
-//! side only, and is no part of the problem. A matrix loses such columns, and one-vs-one keeps them with scores of zero;
-//! the decoder knows the absent classes, which it does not predict. One-vs-rest by the largest score has a score for each
-//! class: with a free constant w_j = 0 and b_j = −[`SURE`]. Otherwise the column of an absent class is an ordinary
-//! problem, in which weights are penalised.
+//! **Columns with one side.** In a fold a class may have no rows, or its rows may weigh nothing. A column may then have
+//! one side only, and is no part of the problem. A matrix loses such columns, and one-vs-one keeps them with scores of
+//! zero; the decoder knows the absent classes, which it does not predict. One-vs-rest by the largest score has a score
+//! for each class: with a free constant w_j = 0 and b_j = −[`SURE`]. Otherwise the column of an absent class is an
+//! ordinary problem, in which weights are penalised.
 
 use super::super::LearningTask;
-use super::{Binary, ClassWeight, Intercept};
+use super::{Binary, ClassRows, ClassWeight, Intercept, rows_of_classes};
 use crate::certificate::{CodeDecoder, Decoder};
-use crate::data::{Dataset, Labels, OutputCode, Subset, counts};
-use crate::error::{Code, Error, Result};
+use crate::data::{Dataset, Labels, OutputCode, Subset};
+use crate::error::Result;
 use crate::loss::Loss;
 use std::sync::Arc;
 
@@ -62,25 +62,8 @@ impl Columns {
         rule: Intercept,
         subset: Option<&Subset>,
     ) -> Result<Columns> {
-        let codes = labels.codes(data.targets())?;
-        let own = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
-        let mut totals = vec![0.0; labels.len()];
-        for row in (0..codes.len()).filter(|&row| counts(subset, row)) {
-            totals[codes[row] as usize] += own(row);
-        }
-        let shares = class_weight.of_labels(labels, &totals)?;
-        let equal = shares.iter().all(|&share| share == 1.0) && data.weights().is_none() && subset.is_none();
-        let weight = |row: usize| if counts(subset, row) { shares[codes[row] as usize] * own(row) } else { 0.0 };
-        let mut counted = vec![0; labels.len()];
-        for row in (0..codes.len()).filter(|&row| equal || weight(row) > 0.0) {
-            counted[codes[row] as usize] += 1;
-        }
-        if counted.iter().filter(|count| **count > 0).count() == 1 {
-            return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
-                .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
-        }
+        let ClassRows { codes, weights, counted } = rows_of_classes(data, labels, class_weight, subset)?;
         let (code, decoder) = without_absent(labels, &counted, code, decoder)?;
-        let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
         let sparse = (0..code.columns()).any(|column| code.leaves_out(column));
         let mut rows = vec![Vec::new(); if sparse { labels.len() } else { 0 }];
         if sparse {
@@ -89,7 +72,7 @@ impl Columns {
             }
         }
         Ok(Columns {
-            codes: codes.into(),
+            codes,
             weights,
             margins: None,
             rows: rows.into(),

@@ -24,10 +24,10 @@
 //! (2001); Weston & Watkins, Support vector machines for multi-class pattern recognition, ESANN (1999).
 
 use super::super::{Curvature, Directions, LearningTask, Objective, Place, Roundable, Slopes, rounding_terms};
-use super::{ClassWeight, PART};
+use super::{ClassRows, ClassWeight, PART, rows_of_classes};
 use crate::certificate::Decoder;
-use crate::data::{Dataset, Labels, Subset, counts};
-use crate::error::{Code, Error, Result};
+use crate::data::{Dataset, Labels, Subset};
+use crate::error::Result;
 use crate::loss::{Curve, Loss};
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,23 +77,9 @@ impl Joint {
         constants: bool,
         subset: Option<&Subset>,
     ) -> Result<Joint> {
-        let codes = labels.codes(data.targets())?;
-        let own = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
-        let mut totals = vec![0.0; labels.len()];
-        for row in (0..codes.len()).filter(|&row| counts(subset, row)) {
-            totals[codes[row] as usize] += own(row);
-        }
-        let shares = class_weight.of_labels(labels, &totals)?;
-        let equal = shares.iter().all(|&share| share == 1.0) && data.weights().is_none() && subset.is_none();
-        let weight = |row: usize| if counts(subset, row) { shares[codes[row] as usize] * own(row) } else { 0.0 };
-        let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
-        let used = totals.iter().zip(&shares).filter(|(total, share)| **total * **share > 0.0).count();
-        if used == 1 {
-            return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
-                .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
-        }
+        let ClassRows { codes, weights, .. } = rows_of_classes(data, labels, class_weight, subset)?;
         Ok(Joint {
-            codes: codes.into(),
+            codes,
             weights,
             labels: Arc::new(labels.clone()),
             form,

@@ -12,10 +12,11 @@ pub use columns::Columns;
 pub use cost_matrix::CostMatrix;
 pub use joint::{Joint, JointForm};
 
+use super::class_rows::ClassRows;
 use super::weight_as::{WEIGHT_AS, WeightAs};
 use super::{Abilities, Input, Profile, is_default};
 use crate::certificate::{CodeDecoder, Decoder, Decoding, Probability};
-use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, same_number};
+use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, Subset, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value, Wish};
@@ -349,6 +350,21 @@ impl ClassifySettings {
             _ => JOINT,
         }
     }
+}
+
+/// The rows of several classes, or an error if all that count are of one class.
+fn rows_of_classes(
+    data: &Dataset,
+    labels: &Labels,
+    class_weight: &ClassWeight,
+    subset: Option<&Subset>,
+) -> Result<ClassRows> {
+    let rows = ClassRows::on(data, labels, class_weight, subset)?;
+    if rows.are_of_one_class() {
+        return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
+            .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
+    }
+    Ok(rows)
 }
 
 /// What a joint problem over all classes offers to solvers.
