@@ -4,13 +4,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, Reals, number, one_of, whole_or_not_at_all
+from .estimator import Callback, ClassEstimator, Reals, one_of, whole_or_not_at_all
 
 #: How more than two classes are told apart.
 FORMS = ("auto", "joint", "weston-watkins", "one-vs-rest", "one-vs-one", "code")
@@ -103,7 +102,7 @@ def tells_probabilities(estimator: Any) -> bool:
     return True
 
 
-class SVMClassifier(ClassifierMixin, MarginEstimator):
+class SVMClassifier(ClassEstimator):
     """Large-margin classifier for any number of classes. It minimises ½‖w‖² + C · Σ weight · loss.
 
     Two classes share one score. With more, every class has a score, and the class with the largest one is predicted.
@@ -129,8 +128,9 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         With "code", "one-vs-one" or "one-vs-rest", the loss by which the scores of the columns choose a class. None
         uses the default of the core.
     probability : {"platt", "isotonic"} or None, default=None
-        How scores become probabilities, fitted on held-out rows. With the logistic loss, probabilities are known
-        without it, unless `multi_class` asks for several problems.
+        How scores become probabilities, fitted on held-out rows, for every `multi_class`: by the scores of the classes,
+        or with "one-vs-one" by those of the pairs of classes. With the logistic loss, probabilities are known without
+        it, unless `multi_class` asks for several problems.
     weight_as : {"slack", "margin", "copies"}, default="slack"
         What the weight of a row multiplies: its slack, its margin, or the row itself.
     kernel : {"linear", "rbf", "poly", "sigmoid", "chi-squared", "intersection", "precomputed"}, default="linear"
@@ -208,7 +208,13 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
 
     _task = "classify"
 
-    classes_: npt.NDArray[Any]
+    multi_class: str
+    code: Any
+    decoding: str | None
+    probability: str | None
+    weight_as: str
+    intercept: str
+
     intercept_: Reals
     #: The setting that makes the second class positive, where the core would order the two in another way.
     _positive: dict[str, str]
@@ -243,29 +249,7 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        self.C = C
-        self.loss = loss
-        self.multi_class = multi_class
-        self.code = code
-        self.decoding = decoding
-        self.probability = probability
-        self.weight_as = weight_as
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.intercept = intercept
-        self.class_weight = class_weight
-        self.scale = scale
-        self.solver = solver
-        self.tol = tol
-        self.polish = polish
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
 
     @whole_or_not_at_all
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -289,19 +273,9 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
 
     def _dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> _core.Dataset:
         if isinstance(X, _core.Dataset):
-            if y is not None or sample_weight is not None:
-                raise TypeError("a Dataset holds its own y and sample_weight: leave both out")
-            if X.targets is None:
-                raise ValueError("the Dataset holds no classes")
-            found = X.targets
-            self._take(distinct(found if isinstance(found, np.ndarray) else np.array(found)))
+            self._take(distinct(self._of_dataset(X, y, sample_weight)))
             return self._with_its_names(X)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X = self._features(X, reset=True)
-        y = column_or_1d(y, warn=True)
-        if len(y) != X.shape[0]:
-            raise ValueError(f"y has {len(y)} values, and X has {X.shape[0]} rows: inconsistent numbers of samples")
+        X, y = self._rows_and_classes(X, y)
         try:
             self._take(classes_of(y))
         except TypeError as error:
@@ -351,24 +325,8 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         weight_as = one_of("weight_as", self.weight_as, ("slack", "margin", "copies"))
         if weight_as != "slack":
             settings["weight-as"] = weight_as
-        if self.class_weight is None:
-            return settings
-        if isinstance(self.class_weight, dict):
-            unknown = [name for name in self.class_weight if name not in self.classes_]
-            if unknown:
-                raise ValueError(f"class_weight names the class {unknown[0]!r}, and y holds {self.classes_.tolist()}")
-            settings["class-weight"] = {
-                self._names[int(np.flatnonzero(self.classes_ == name)[0])]: number(
-                    f"class_weight[{name!r}]", weight, at_least=0
-                )
-                for name, weight in self.class_weight.items()
-            }
-        elif self.class_weight == "balanced":
-            settings["class-weight"] = self.class_weight
-        else:
-            kind = ValueError if isinstance(self.class_weight, str) else TypeError
-            raise kind(f"class_weight must be None, 'balanced' or a dict, and is {self.class_weight!r}")
-        return settings
+        known = self.classes_.tolist()
+        return settings | self._class_weights(lambda name: self._names[known.index(name)])
 
     def _form(self) -> dict[str, Any]:
         """The settings that say how classes are told apart."""
@@ -451,13 +409,3 @@ class SVMClassifier(ClassifierMixin, MarginEstimator):
         with np.errstate(divide="ignore"):
             logarithms: Reals = np.log(self.predict_proba(X))
         return logarithms
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Weighted share of rows whose class is predicted correctly. A Dataset brings its own classes."""
-        if isinstance(X, _core.Dataset):
-            if y is not None or sample_weight is not None:
-                raise TypeError("a Dataset holds its own y and sample_weight: leave both out")
-            if X.targets is None:
-                raise ValueError("the Dataset holds no classes")
-            y, sample_weight = np.asarray(X.targets), X.weights
-        return float(super().score(X, y, sample_weight))

@@ -159,6 +159,8 @@ class SVMComparator(PairEstimator):
     [1, 3, 1]
     """
 
+    method: str
+
     def __init__(
         self,
         C: float = 1.0,
@@ -180,23 +182,7 @@ class SVMComparator(PairEstimator):
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        self.C = C
-        self.loss = loss
-        self.method = method
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.scale = scale
-        self.solver = solver
-        self.tol = tol
-        self.polish = polish
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
 
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         return {**super()._settings(data), "method": one_of("method", self.method, ("compare", "rank", "rank2"))}

@@ -15,9 +15,9 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from . import _core, arrays
 
@@ -132,11 +132,19 @@ class MarginEstimator(BaseEstimator):
     #: Whether pairs are used only once, so that no bound is proven.
     _learns_from_a_stream = False
 
-    # Set by the estimators themselves.
+    # Set by the estimators themselves, as far as they have them.
     C: float
     loss: str
+    kernel: str
+    gamma: str | float | None
+    degree: int
+    coef0: float
+    scale: str
+    solver: str
     tol: float
+    polish: bool
     max_iter: int | None
+    cache_size: float
     random_state: Any
     n_jobs: int | None
     verbose: int
@@ -155,6 +163,10 @@ class MarginEstimator(BaseEstimator):
     gap_: float | None
     n_iter_: int
     converged_: bool
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Stores the parameters of a constructor, given as its local names, as they are."""
+        self.__dict__.update((name, value) for name, value in parameters.items() if name != "self")
 
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         """The settings of the core for these parameters and data."""
@@ -295,6 +307,11 @@ class MarginEstimator(BaseEstimator):
         validate_data(self, X, reset=reset, skip_check_array=True)
         return checked
 
+    def _needs_y(self, y: Any) -> None:
+        """Refuses rows without targets."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+
     def _with_its_names(self, data: _core.Dataset) -> _core.Dataset:
         """The data set itself. Its column names replace those of the previous fit."""
         self.__dict__.pop("feature_names_in_", None)
@@ -418,6 +435,57 @@ class MarginEstimator(BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         return tags
+
+
+class ClassEstimator(ClassifierMixin, MarginEstimator):
+    """The base of estimators that predict classes."""
+
+    class_weight: Any
+
+    classes_: npt.NDArray[Any]
+
+    @staticmethod
+    def _of_dataset(data: _core.Dataset, y: Any, sample_weight: Any) -> Any:
+        """The classes that a data set brings. Nothing else may be given."""
+        if y is not None or sample_weight is not None:
+            raise TypeError("a Dataset holds its own y and sample_weight: leave both out")
+        if data.targets is None:
+            raise ValueError("the Dataset holds no classes")
+        return np.asarray(data.targets)
+
+    def _rows_and_classes(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Checked features, and one value of y for each row."""
+        self._needs_y(y)
+        X = self._features(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"y has {len(y)} values, and X has {X.shape[0]} rows: inconsistent numbers of samples")
+        return X, y
+
+    def _class_weights(self, spelled: Callable[[Any], str]) -> dict[str, Any]:
+        """The setting for weights of classes, given how the core spells a class."""
+        if self.class_weight is None:
+            return {}
+        if isinstance(self.class_weight, dict):
+            known = self.classes_.tolist()
+            unknown = [name for name in self.class_weight if name not in known]
+            if unknown:
+                raise ValueError(f"class_weight names the class {unknown[0]!r}, and y holds {known}")
+            weights = {
+                spelled(name): number(f"class_weight[{name!r}]", weight, at_least=0)
+                for name, weight in self.class_weight.items()
+            }
+            return {"class-weight": weights}
+        if self.class_weight == "balanced":
+            return {"class-weight": self.class_weight}
+        kind = ValueError if isinstance(self.class_weight, str) else TypeError
+        raise kind(f"class_weight must be None, 'balanced' or a dict, and is {self.class_weight!r}")
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Weighted share of rows whose class is predicted correctly. A Dataset brings its own classes."""
+        if isinstance(X, _core.Dataset):
+            y, sample_weight = self._of_dataset(X, y, sample_weight), X.weights
+        return float(super().score(X, y, sample_weight))
 
 
 SCALES = ("none", "standard", "min-max", "max-abs", "unit-rows", "min-max-per-query")

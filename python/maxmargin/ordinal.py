@@ -4,16 +4,15 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays
 from .classifier import label
-from .estimator import Callback, MarginEstimator, Reals, number, one_of, whole_or_not_at_all
+from .estimator import Callback, ClassEstimator, Reals, one_of, whole_or_not_at_all
 
 
-class SVMOrdinal(ClassifierMixin, MarginEstimator):
+class SVMOrdinal(ClassEstimator):
     """Large-margin ordinal regression: predicts ratings, which are classes in order.
 
     The model gives each row one score, and has a cut between each two neighbouring classes. A row has the class whose
@@ -57,7 +56,8 @@ class SVMOrdinal(ClassifierMixin, MarginEstimator):
 
     _task = "ordinal"
 
-    classes_: npt.NDArray[Any]
+    form: str
+
     cuts_: Reals
 
     def __init__(
@@ -82,24 +82,7 @@ class SVMOrdinal(ClassifierMixin, MarginEstimator):
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        self.C = C
-        self.form = form
-        self.loss = loss
-        self.class_weight = class_weight
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.scale = scale
-        self.solver = solver
-        self.tol = tol
-        self.polish = polish
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
 
     @whole_or_not_at_all
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -122,18 +105,9 @@ class SVMOrdinal(ClassifierMixin, MarginEstimator):
 
     def _dataset(self, X: Any, y: Any = None, sample_weight: Any = None) -> _core.Dataset:
         if isinstance(X, _core.Dataset):
-            if y is not None or sample_weight is not None:
-                raise TypeError("a Dataset holds its own y and sample_weight: leave both out")
-            if X.targets is None:
-                raise ValueError("the Dataset holds no classes")
-            self.classes_, self._are_numbers = np.unique(np.asarray(X.targets)), True
+            self.classes_, self._are_numbers = np.unique(self._of_dataset(X, y, sample_weight)), True
             return self._with_its_names(X)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X = self._features(X, reset=True)
-        y = column_or_1d(y, warn=True)
-        if len(y) != X.shape[0]:
-            raise ValueError(f"y has {len(y)} values, and X has {X.shape[0]} rows: inconsistent numbers of samples")
+        X, y = self._rows_and_classes(X, y)
         check_classification_targets(y)
         try:
             self.classes_, codes = np.unique(y, return_inverse=True)
@@ -155,25 +129,8 @@ class SVMOrdinal(ClassifierMixin, MarginEstimator):
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         settings = super()._settings(data)
         settings["form"] = one_of("form", self.form, ("implicit", "explicit"))
-        if self.class_weight is None:
-            return settings
-        if isinstance(self.class_weight, dict):
-            known = self.classes_.tolist()
-            unknown = [name for name in self.class_weight if name not in known]
-            if unknown:
-                raise ValueError(f"class_weight names the class {unknown[0]!r}, and y holds {known}")
-            settings["class-weight"] = {
-                label(name if self._are_numbers else known.index(name)): number(
-                    f"class_weight[{name!r}]", weight, at_least=0
-                )
-                for name, weight in self.class_weight.items()
-            }
-        elif self.class_weight == "balanced":
-            settings["class-weight"] = self.class_weight
-        else:
-            kind = ValueError if isinstance(self.class_weight, str) else TypeError
-            raise kind(f"class_weight must be None, 'balanced' or a dict, and is {self.class_weight!r}")
-        return settings
+        known = self.classes_.tolist()
+        return settings | self._class_weights(lambda name: label(name if self._are_numbers else known.index(name)))
 
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
         super()._adopt(model, data)
@@ -212,13 +169,7 @@ class SVMOrdinal(ClassifierMixin, MarginEstimator):
 
         For the mean absolute error use ``sklearn.metrics.mean_absolute_error``. A Dataset brings its own classes.
         """
-        if isinstance(X, _core.Dataset):
-            if y is not None or sample_weight is not None:
-                raise TypeError("a Dataset holds its own y and sample_weight: leave both out")
-            if X.targets is None:
-                raise ValueError("the Dataset holds no classes")
-            y, sample_weight = np.asarray(X.targets), X.weights
-        return float(super().score(X, y, sample_weight))
+        return super().score(X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

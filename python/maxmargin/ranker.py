@@ -69,6 +69,8 @@ class SVMRanker(MarginEstimator):
 
     _task = "rank"
 
+    pair_weight: str
+
     def __init__(
         self,
         C: float = 1.0,
@@ -90,23 +92,7 @@ class SVMRanker(MarginEstimator):
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        self.C = C
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.pair_weight = pair_weight
-        self.scale = scale
-        self.solver = solver
-        self.tol = tol
-        self.polish = polish
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
+        self._store(locals())
 
     @whole_or_not_at_all
     def fit(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Self:
@@ -145,8 +131,7 @@ class SVMRanker(MarginEstimator):
             if not self._has_queries and X.n_pairs is None:
                 X = in_queries(X, None)
             return self._with_its_names(X)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        self._needs_y(y)
         if isinstance(qid, str):
             self._qid_column = qid
             X, qid = arrays.without_column(X, qid, "qid")

@@ -317,6 +317,20 @@ def test_without_probabilities_there_is_no_method_for_them():
 
 
 @pytest.mark.parametrize("probability", ["platt", "isotonic"])
+@pytest.mark.parametrize("form", ["joint", "weston-watkins", "one-vs-rest", "one-vs-one", "exhaustive"])
+def test_every_form_of_several_classes_has_fitted_probabilities(probability, form):
+    X, y = several(4, rows=300)
+    words = np.array(["b", "a", "d", "c"])[y]
+    how = {"multi_class": "code", "code": form} if form == "exhaustive" else {"multi_class": form}
+    classifier = SVMClassifier(probability=probability, **how).fit(X, words)
+    shares = classifier.predict_proba(X)
+    assert shares.shape == (300, 4) and (shares >= 0).all()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    likelier = classifier.classes_[shares.argmax(axis=1)]
+    assert np.mean(likelier == classifier.predict(X)) > 0.8
+
+
+@pytest.mark.parametrize("probability", ["platt", "isotonic"])
 @pytest.mark.parametrize("count", [2, 3])
 def test_probabilities_fitted_on_held_out_rows(probability, count):
     X, y = several(count, rows=400)

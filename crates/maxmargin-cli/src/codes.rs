@@ -16,7 +16,7 @@ const COMPARED: usize = 512;
 /// `45 columns, row separation 23`
 pub(crate) fn summary(decoder: &CodeDecoder) -> String {
     let columns = format::counted(decoder.code.columns() as u64, "column", "columns");
-    format!("{columns}, row separation {}", format::significant(decoder.code.separation(), 6))
+    format!("{columns}, row separation {}", format::significant(decoder.separation(), 6))
 }
 
 /// The lines of `inspect`, each a name and a value.
@@ -115,7 +115,7 @@ pub(crate) fn as_json(decoder: &CodeDecoder) -> Value {
     let distances = |class| (0..code.classes()).map(|other| code.distance(class, other)).collect::<Vec<_>>();
     json!({
         "columns": code.columns(),
-        "separation": code.separation(),
+        "separation": decoder.separation(),
         "decoding": decoding.name(),
         "matrix": small.then(|| (0..code.classes()).map(row).collect::<Vec<_>>()),
         "distances": small.then(|| (0..code.classes()).map(distances).collect::<Vec<_>>()),

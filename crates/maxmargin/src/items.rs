@@ -20,9 +20,10 @@
 //!
 //! **Intervals** are those of the percentile bootstrap (Efron 1979). As many pairs as there are (or groups of pairs, if
 //! there are groups) are drawn with replacement. A model is trained on them, in file order, with the settings of the
-//! given model, starts from its weights if it has weights, and is not polished to the last digits. Pairs determine scores only up to a constant, so the
-//! scores are centred: their mean over the items is 0. The ends are the 2.5 % and 97.5 % quantiles over the resamples.
-//! A resample that cannot be used for training (without ties there is no threshold) is left out and counted.
+//! given model, starts from its weights if it has weights, and is not polished to the last digits. Pairs determine
+//! scores only up to a constant, so the scores are centred: their mean over the items is 0. The ends are the 2.5 % and
+//! 97.5 % quantiles over the resamples. A resample that cannot be used for training (without ties there is no threshold)
+//! is left out and counted.
 //!
 //! **Cost.** B trainings, as many at a time as there are threads. Each has its own stream of random numbers, so the
 //! result does not depend on the threads. Then O(B · items) for the intervals and O(B · items²) for the ranks; most

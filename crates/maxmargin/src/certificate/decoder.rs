@@ -1,8 +1,9 @@
 //! [`Decoder`]: from scores to answers.
 
-use super::CodeDecoder;
-use crate::data::{Classes, Labels, Outcome, outcome_of};
+use super::{CodeDecoder, Coupling};
+use crate::data::{Classes, Labels, Outcome, OutputCode, outcome_of};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What a score means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,6 +89,27 @@ impl Decoder {
         match self {
             Decoder::Code(decoder) => decoder.code.columns(),
             _ => self.labels().map_or(1, Labels::len),
+        }
+    }
+
+    /// How probabilities of classes are fitted to these scores, if they can be. One-vs-one has a score for each pair of
+    /// classes; of other codes, the decoded scores of the classes are taken.
+    pub fn coupling(&self) -> Option<Coupling> {
+        match self {
+            Decoder::Sign(_) => Some(Coupling::Complement),
+            Decoder::Code(CodeDecoder { code: OutputCode::OneVsOne { .. }, .. }) => Some(Coupling::Pairs),
+            Decoder::Largest(_) | Decoder::Code(_) => Some(Coupling::Normalised),
+            _ => None,
+        }
+    }
+
+    /// The scores that a calibration takes, given those of the model.
+    pub(crate) fn to_calibrate<'a>(&self, scores: &'a [f64]) -> Cow<'a, [f64]> {
+        match self {
+            Decoder::Code(decoder) if self.coupling() == Some(Coupling::Normalised) => {
+                Cow::Owned(decoder.class_scores(scores))
+            }
+            _ => Cow::Borrowed(scores),
         }
     }
 

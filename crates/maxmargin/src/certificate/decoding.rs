@@ -7,6 +7,9 @@
 //! classes with many zeros would look close. The class with the smallest distance is predicted, the first of equal ones.
 //! Hamming counts ½(1 − R(y, j) sign s_j), that is votes; classes with equal votes are told apart by the hinge loss.
 //!
+//! **Absent classes.** A class without rows that count is never predicted: its score is below those of all others. In
+//! one-vs-one its columns count alike for the classes on their other side.
+//!
 //! **The bound.** Where a row of class y is predicted wrongly, another class z is as close, and for a loss with
 //! (loss(s) + loss(−s))/2 ≥ loss(0) > 0 the two distances add up to at least 2·loss(0)·Δ(y, z). So
 //!
@@ -81,6 +84,9 @@ pub struct CodeDecoder {
     pub code: OutputCode,
     /// How scores of columns are compared with rows.
     pub decoding: Decoding,
+    /// The classes that no row stood for in training, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<u32>,
 }
 
 /// The losses of one column for the three entries.
@@ -111,7 +117,28 @@ const ROWS: usize = 64;
 impl CodeDecoder {
     /// Whether code and classes fit together.
     pub(crate) fn is_whole(&self) -> bool {
-        self.labels.len() >= 2 && self.labels.len() == self.code.classes() && self.code.columns() > 0
+        let (classes, absent) = (self.labels.len(), &self.absent);
+        classes == self.code.classes()
+            && self.code.columns() > 0
+            && absent.windows(2).all(|two| two[0] < two[1])
+            && absent.last().is_none_or(|&class| (class as usize) < classes)
+            && classes - absent.len() >= 2
+    }
+
+    /// Whether a class had no rows in training.
+    pub fn is_absent(&self, class: usize) -> bool {
+        u32::try_from(class).is_ok_and(|class| self.absent.binary_search(&class).is_ok())
+    }
+
+    /// The smallest distance of two classes that are not absent.
+    pub fn separation(&self) -> f64 {
+        match &self.code {
+            OutputCode::Matrix(matrix) if !self.absent.is_empty() => {
+                let present: Vec<usize> = (0..self.labels.len()).filter(|&class| !self.is_absent(class)).collect();
+                OutputCode::Matrix(matrix.select(&present)).separation()
+            }
+            code => code.separation(),
+        }
     }
 
     /// The scores of the classes for all rows, given those of the columns.
@@ -125,9 +152,20 @@ impl CodeDecoder {
             for (number, out) in decoded.chunks_exact_mut(classes).enumerate() {
                 let row = chunk * ROWS + number;
                 self.decode(&scores[row * columns..(row + 1) * columns], &mut losses, &mut own, out);
+                self.put_absent_last(out);
             }
         });
         decoded
+    }
+
+    /// Puts the scores of absent classes below those of all others.
+    fn put_absent_last(&self, scores: &mut [f64]) {
+        if self.absent.is_empty() {
+            return;
+        }
+        self.absent.iter().for_each(|&class| scores[class as usize] = f64::INFINITY);
+        let lowest = scores.iter().copied().fold(f64::INFINITY, f64::min);
+        self.absent.iter().for_each(|&class| scores[class as usize] = lowest - 1.0 - lowest.abs());
     }
 
     /// The scores of the classes for one row.
@@ -175,8 +213,9 @@ impl CodeDecoder {
                 for first in 0..*classes {
                     for second in first + 1..*classes {
                         let Some(losses) = column.next() else { return };
-                        out[first] += losses.plus;
-                        out[second] += losses.minus;
+                        let alike = !self.absent.is_empty() && (self.is_absent(first) || self.is_absent(second));
+                        out[first] += if alike { losses.zero } else { losses.plus };
+                        out[second] += if alike { losses.zero } else { losses.minus };
                     }
                 }
             }
@@ -226,7 +265,8 @@ mod tests {
             for name in ["one-vs-rest", "one-vs-one", "random-sparse:9", "exhaustive"] {
                 let code = name.parse::<CodeChoice>().expect("a name").build(&labels, 1).expect("a code");
                 for decoding in Decoding::ALL {
-                    let decoder = CodeDecoder { labels: labels.clone(), code: code.clone(), decoding };
+                    let decoder =
+                        CodeDecoder { labels: labels.clone(), code: code.clone(), decoding, absent: Vec::new() };
                     let scores: Vec<f64> = (0..200 * code.columns())
                         .map(|at| if at % 11 == 0 { 0.0 } else { 2.0 * random.normal() })
                         .collect();
@@ -264,10 +304,42 @@ mod tests {
     }
 
     #[test]
+    fn absent_classes_come_last_and_decide_nothing() {
+        let labels = Labels::new(["a", "b", "c", "d"].map(String::from).to_vec());
+        let mut random = Random::new(8, 0, 0);
+        for decoding in Decoding::ALL {
+            let code = OutputCode::OneVsOne { classes: 4 };
+            let whole = CodeDecoder { labels: labels.clone(), code, decoding, absent: vec![1] };
+            assert!(whole.is_whole() && whole.is_absent(1) && !whole.is_absent(2));
+            let present = Labels::new(["a", "c", "d"].map(String::from).to_vec());
+            let code = OutputCode::OneVsOne { classes: 3 };
+            let without = CodeDecoder { labels: present, code, decoding, absent: Vec::new() };
+            let ordered = |scores: &[f64], classes: &[usize]| {
+                let mut order = classes.to_vec();
+                order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+                order
+            };
+            for _ in 0..50 {
+                let scores: Vec<f64> = (0..6).map(|_| 3.0 * random.normal()).collect();
+                let found = ordered(&whole.class_scores(&scores), &[0, 1, 2, 3]);
+                // The columns of a, c and d among each other.
+                let alone = without.class_scores(&[scores[1], scores[2], scores[5]]);
+                let expected: Vec<usize> = ordered(&alone, &[0, 1, 2]).into_iter().map(|at| [0, 2, 3][at]).collect();
+                assert_eq!(found, [&expected[..], &[1]].concat(), "{decoding:?} {scores:?}");
+            }
+        }
+        let code = OutputCode::OneVsOne { classes: 4 };
+        for absent in [vec![2, 1], vec![1, 1], vec![4], vec![0, 1, 2]] {
+            let decoder = CodeDecoder { labels: labels.clone(), code: code.clone(), decoding: Decoding::Hinge, absent };
+            assert!(!decoder.is_whole(), "{:?}", decoder.absent);
+        }
+    }
+
+    #[test]
     fn equal_votes_are_decided_by_the_hinge_loss_and_then_by_the_order() {
         let labels = Labels::new(["a", "b", "c"].map(String::from).to_vec());
         let code = OutputCode::OneVsOne { classes: 3 };
-        let decoder = CodeDecoder { labels, code, decoding: Decoding::Hamming };
+        let decoder = CodeDecoder { labels, code, decoding: Decoding::Hamming, absent: Vec::new() };
         let best = |scores: [f64; 3]| {
             let scores = decoder.class_scores(&scores);
             (0..3).reduce(|best, class| if scores[class] > scores[best] { class } else { best })

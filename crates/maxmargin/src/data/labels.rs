@@ -13,6 +13,31 @@ pub struct Labels {
     names: Vec<String>,
 }
 
+/// The classes by their labels, to look many of them up.
+#[derive(Clone, Debug)]
+pub struct Places<'a> {
+    by_name: HashMap<&'a str, u32>,
+    by_number: HashMap<u64, u32>,
+}
+
+impl Places<'_> {
+    /// The class with a label. Numbers may be spelled in another way.
+    pub fn of(&self, label: &str) -> Option<usize> {
+        let number = || label.parse().ok().and_then(|number| self.of_number(number));
+        self.by_name.get(label).copied().or_else(number).map(|class| class as usize)
+    }
+
+    /// The class whose label is this number.
+    fn of_number(&self, number: f64) -> Option<u32> {
+        self.by_number.get(&bits_of(number)).copied()
+    }
+}
+
+/// The bits of a number, the same for both zeros.
+fn bits_of(number: f64) -> u64 {
+    (number + 0.0).to_bits()
+}
+
 /// More classes than this are refused: their scores would not fit into memory.
 pub(crate) const MOST_CLASSES: usize = 1 << 20;
 
@@ -116,33 +141,38 @@ impl Labels {
         self.names.iter().map(|name| name.parse().ok().filter(|number: &f64| number.is_finite())).collect()
     }
 
-    /// The class with a label. Numbers may be spelled in another way.
+    /// The classes by their labels. Of several that are the same number, the first one has it.
+    pub fn places(&self) -> Places<'_> {
+        let mut places = Places { by_name: HashMap::new(), by_number: HashMap::new() };
+        for (class, name) in (0..).zip(&self.names) {
+            places.by_name.entry(name).or_insert(class);
+            if let Some(number) = name.parse::<f64>().ok().filter(|number| !number.is_nan()) {
+                places.by_number.entry(bits_of(number)).or_insert(class);
+            }
+        }
+        places
+    }
+
+    /// The class with a label, by a search through all of them: for many labels use [`Labels::places`]. Numbers may be
+    /// spelled in another way.
     pub fn position(&self, label: &str) -> Option<usize> {
-        let same = |name: &String| name == label || same_number(name, label);
-        self.names.iter().position(same)
+        let same = |name: &String| same_number(name, label);
+        self.names.iter().position(|name| name == label).or_else(|| self.names.iter().position(same))
     }
 
     /// The class of each row; none for a label that is not among the classes.
     pub fn known_codes(&self, targets: &Targets) -> Result<Vec<Option<u32>>> {
         match targets {
             Targets::Labels { names, codes } => {
-                let by_name: HashMap<&str, u32> =
-                    self.names.iter().enumerate().map(|(class, name)| (name.as_str(), class as u32)).collect();
-                let of =
-                    |name: &str| by_name.get(name).copied().or_else(|| self.position(name).map(|class| class as u32));
+                let places = self.places();
+                let of = |name: &str| places.of(name).map(|class| class as u32);
                 let by_code: Vec<Option<u32>> = names.iter().map(|name| of(&name)).collect();
                 Ok(codes.iter().map(|&code| by_code[code as usize]).collect())
             }
             Targets::Sets { .. } => Err(several_labels()),
             _ => {
-                let number = |name: &String| name.parse::<f64>().ok().map(|number| (number + 0.0).to_bits());
-                let by_number: HashMap<u64, u32> = self
-                    .names
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(class, name)| number(name).map(|bits| (bits, class as u32)))
-                    .collect();
-                Ok(targets.real()?.iter().map(|value| by_number.get(&(value + 0.0).to_bits()).copied()).collect())
+                let places = self.places();
+                Ok(targets.real()?.iter().map(|&value| places.of_number(value)).collect())
             }
         }
     }
@@ -214,6 +244,18 @@ mod tests {
         let error = labels.codes(&other).expect_err("a new label");
         assert_eq!(error.code(), Code::UnknownLabel);
         assert!(error.message().contains("`new` of row 2"), "{}", error.message());
+    }
+
+    #[test]
+    fn places_are_those_of_a_search() {
+        let names = ["-0", "1", "1.0", "x", "01", "nan", "x", "1e3", "inf"].map(String::from).to_vec();
+        let labels = Labels::new(names.clone());
+        let places = labels.places();
+        for label in names.iter().map(String::as_str).chain(["0", "1.00", "y", "1000", "NaN", "Infinity", "-1", ""]) {
+            assert_eq!(places.of(label), labels.position(label), "{label}");
+        }
+        assert_eq!((places.of("1.0"), places.of("1.00"), places.of("0")), (Some(2), Some(1), Some(0)));
+        assert_eq!((places.of("nan"), places.of("NaN"), places.of("x")), (Some(5), None, Some(3)));
     }
 
     #[test]

@@ -113,7 +113,10 @@ fn level() -> Level {
 /// Compiles a function twice, for any processor and for processors with AVX-512, and calls the version that suits this
 /// machine. It is for loops that the compiler vectorises, or turns into selects, without help.
 macro_rules! for_this_machine {
-    ($(#[$meta:meta])* $visibility:vis fn $name:ident[$($generics:tt)*]($($argument:ident: $type:ty),* $(,)?) -> $result:ty = $body:ident) => {
+    (
+        $(#[$meta:meta])*
+        $visibility:vis fn $name:ident[$($generics:tt)*]($($argument:ident: $type:ty),* $(,)?) -> $result:ty = $body:ident
+    ) => {
         $(#[$meta])*
         $visibility fn $name<$($generics)*>($($argument: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]

@@ -42,7 +42,10 @@ impl Answers<'_> {
     /// A model's predictions for data.
     pub fn new<'a>(model: &Model, data: &'a Dataset) -> Result<Answers<'a>> {
         let scores = model.scores(data)?;
-        let fitted = model.calibration.as_ref().map(|calibration| calibration.probabilities(&scores));
+        let fitted = model
+            .calibration
+            .as_ref()
+            .map(|calibration| calibration.probabilities(&model.decoder.to_calibrate(&scores)));
         let answers = Answers::of_scores(scores, &model.decoder, data)?.trained_with(&model.settings);
         Ok(match fitted {
             Some(fitted) => Answers { probabilities: Some(fitted), calibrated: true, ..answers },

@@ -12,7 +12,7 @@ pub struct CodeError {
     /// The share of rows whose class is predicted wrongly, by weight.
     pub error: f64,
     /// A bound on this share: the mean of Σ_j loss(R(y, j)·s_j), divided by ρ·loss(0). Rows of classes that the model
-    /// does not know count as one error each. See [`CodeDecoder`].
+    /// does not know, or had no rows of, count as one error each. See [`CodeDecoder`].
     pub bound: f64,
     /// ρ, the smallest distance of two classes.
     pub separation: f64,
@@ -32,7 +32,7 @@ impl Model {
                 let by_columns = matches!(task.form(), Some(Multiclass::OneVsRest | Multiclass::Code));
                 let code = OutputCode::OneVsRest { classes: labels.len() };
                 let decoding = Decoding::of(self.settings.loss);
-                by_columns.then(|| CodeDecoder { labels: labels.clone(), code, decoding })
+                by_columns.then(|| CodeDecoder { labels: labels.clone(), code, decoding, absent: Vec::new() })
             }
             _ => None,
         }
@@ -48,12 +48,13 @@ impl Model {
         let predictions = self.decoder.predictions(scores.clone(), columns, None);
         let (mut wrong, mut distance, mut total) = (0.0, 0.0, 0.0);
         let (mut missed, mut asked) = (vec![0.0; columns], vec![0.0; columns]);
-        let separation = decoder.code.separation();
+        let separation = decoder.separation();
         let scale = separation * decoder.decoding.loss(0.0);
         for (row, scores) in scores.chunks_exact(columns).enumerate() {
             let weight = weight(row);
             total += weight;
-            let Some(class) = codes[row].map(|class| class as usize) else {
+            let known = codes[row].map(|class| class as usize).filter(|&class| !decoder.is_absent(class));
+            let Some(class) = known else {
                 (wrong, distance) = (wrong + weight, distance + weight * scale);
                 continue;
             };

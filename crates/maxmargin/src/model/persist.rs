@@ -7,13 +7,13 @@
 //!   `vectors.starts` and `vectors.indices`;
 //! - a mapped kernel: the `weights` of the map and, if it has landmarks, these as `vectors`;
 //! - all models, as needed: `intercept`, `scale.shift`, `scale.factor`, `names.bytes`, `names.ends`;
-//! - the proof of the bound, one of four: `witness.state` (one per dual variable: 0 at zero, 1 at the most common
+//! - the proof of the bound, one of five: `witness.state` (one per dual variable: 0 at zero, 1 at the most common
 //!   value, 2 a stored value), `witness.values` and `witness.limits` (that most common value); or `witness.points` (the
 //!   weights and thresholds of the cuts, one cut after the other) and `witness.multipliers` (one per cut); or
 //!   `witness.width` (the width over which the hinge is smoothed); or `columns.kinds`, `columns.counts`, `columns.rows` and
 //!   `columns.values` (one proof for each column of an output code, see `model/columns.rs`); or, for a joint problem over
-//!   several classes, `witness.starts` (where the entries of each row start), `witness.classes` and `witness.alphas` (the
-//!   class and the variable of each entry);
+//!   several classes, `witness.starts` (where the entries of each row start), `witness.classes` and `witness.variables`
+//!   (the class and the variable of each entry);
 //! - a model trained on a stream: `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
 //!   `online/stored.rs`);
 //! - `checksum`: the XXH3 of the whole file with these eight bytes set to zero.
@@ -276,7 +276,8 @@ impl Model {
             let classes = self.decoder.class_names().map(|names| names.len());
             let fits = calibration.is_valid()
                 && classes == Some(calibration.classes)
-                && calibration.coupling.outputs(calibration.classes) == self.scorer.outputs();
+                && self.decoder.coupling() == Some(calibration.coupling)
+                && self.decoder.outputs() == self.scorer.outputs();
             if !fits {
                 return Err("its probabilities do not fit its scores");
             }

@@ -30,7 +30,7 @@ impl Model {
     pub fn probabilities_of(&self, scores: &[f64]) -> Result<Vec<f64>> {
         self.check_probabilities()?;
         match (&self.calibration, own(&self.settings, &self.decoder)) {
-            (Some(calibration), _) => Ok(calibration.probabilities(scores)),
+            (Some(calibration), _) => Ok(calibration.probabilities(&self.decoder.to_calibrate(scores))),
             (None, Some(classes)) => Ok(of_odds(scores, classes)),
             (None, None) => Err(Error::new(Code::Internal, "a model without probabilities passed the check")),
         }

@@ -274,6 +274,11 @@ impl<'a> Learners<'a> {
     fn start(&self, whole: &dyn Problem) -> Start {
         match self {
             Learners::Weights(learners) => {
+                // A fold without a class may have fewer columns of a code.
+                let outputs = whole.shape().outputs;
+                if learners.iter().any(|learner| learner.posed.problem.shape().outputs != outputs) {
+                    return Start::default();
+                }
                 let starts: Vec<Start> = learners.iter().filter_map(FoldTrainer::spread_start).collect();
                 let mut start = pooled(starts.iter());
                 // Over all pairs some may be merged.
@@ -357,8 +362,9 @@ impl Tuned {
         cancel: &Cancel,
     ) -> Result<Trained> {
         let start = carried(self.start.clone(), self.rows[row].c / self.rows[self.best].c);
-        // A single part gives no warm start for all rows.
-        let start = Some(&start).filter(|_| self.fold_rows.len() > 1);
+        // A single part gives no warm start for all rows, and folds with other columns give none either.
+        let some = self.rows[row].settings.expands() || !start.weights.is_empty();
+        let start = Some(&start).filter(|_| some && self.fold_rows.len() > 1);
         Training { poses, data, settings: &self.rows[row].settings, start, held_out, polishes: true }
             .run(observer, cancel)
     }

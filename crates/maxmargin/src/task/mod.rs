@@ -3,6 +3,7 @@
 //! A task never sees features. It turns scores into constraints, a value and slopes; a solver turns those into weights.
 
 mod barrier;
+mod class_rows;
 mod classify;
 mod comparison;
 mod one_class;

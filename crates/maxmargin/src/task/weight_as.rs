@@ -55,6 +55,15 @@ pub(in crate::task) const PAIR_WEIGHT_AS: Setting = Setting { place: "task.pair-
 /// A larger weight is taken to be a mistake, and u32 could no longer count the copies.
 const MOST_COPIES: f64 = u32::MAX as f64;
 
+/// Copies that take more memory than this are refused.
+const MOST_BYTES: f64 = 8e9;
+
+/// The bytes of a copied row without its features: a place in two lists, and a target.
+const BYTES_OF_ROW: f64 = 24.0;
+
+/// The bytes of a copied pair: a place in a list, two rows, an outcome and a weight.
+const BYTES_OF_PAIR: f64 = 25.0;
+
 /// Writes the use as the settings of pairs always did, in which copies have their earlier name.
 pub(in crate::task) fn as_for_pairs<S: serde::Serializer>(
     way: &WeightAs,
@@ -135,12 +144,18 @@ impl WeightAs {
             (Some(pairs), _) => {
                 let Some(weights) = pairs.weights() else { return Ok(None) };
                 check_pairs(data, pairs)?;
-                check_total(weights)?;
+                check_total(weights, |_| BYTES_OF_PAIR)?;
                 data.clone().with_pairs(copies_of_pairs(pairs, weights)?.1).map(Some)
             }
             (None, Some(weights)) => {
                 check_rows(data, weights)?;
-                check_total(weights)?;
+                let matrix = data.matrix();
+                let (starts, of_entry) = (matrix.starts(), matrix.bytes() as f64 / matrix.entries().max(1) as f64);
+                let entries = |row: usize| match &starts {
+                    Some(starts) => (starts[row + 1] - starts[row]) as f64,
+                    None => data.cols() as f64,
+                };
+                check_total(weights, |row| BYTES_OF_ROW + of_entry * entries(row))?;
                 data.repeated(&repeated(weights)).map(Some)
             }
             (None, None) => Ok(None),
@@ -158,15 +173,18 @@ pub(crate) fn copies_of_pairs(pairs: &Pairs, weights: &[f64]) -> Result<(Vec<usi
     Ok((rows, copies))
 }
 
-/// Refuses more copies than can be numbered.
-fn check_total(weights: &[f64]) -> Result<()> {
+/// Refuses copies that take too much memory. `bytes` are those of one copy.
+fn check_total(weights: &[f64], bytes: impl Fn(usize) -> f64) -> Result<()> {
     let total: f64 = weights.iter().sum();
-    if total <= MOST_COPIES {
+    let needed: f64 = weights.iter().enumerate().map(|(at, weight)| weight * bytes(at)).sum();
+    if needed <= MOST_BYTES {
         return Ok(());
     }
-    let most = count(MOST_COPIES as u64);
-    Err(Error::new(Code::BadWeight, format!("the weights ask for {total:e} copies, and at most {most} are made"))
-        .help("give smaller weights; ⟦weight-as=slack⟧ takes them as costs, with the same effect"))
+    let (needed, most) = (needed / 1e9, MOST_BYTES / 1e9);
+    let message =
+        format!("the weights ask for {total:e} copies, which take {needed:.1} GB; at most {most} GB are used");
+    Err(Error::new(Code::BadWeight, message)
+        .help("use ⟦weight-as=slack⟧, which has the same optimum and makes no copies, or give smaller weights"))
 }
 
 /// Refuses weights of rows that are not whole numbers of copies.

@@ -5,17 +5,22 @@
 //! many trainings as there are folds, each on a copy of its rows.
 //!
 //! A class that only one fold has is unknown to the model without this fold: its rows are left out, and the other rows
-//! of this fold have no score for it. If the other folds hold a single class, the fold is left out.
+//! of this fold have no score for it. If the other folds hold a single class, or only classes that cost nothing in place
+//! of each other, the fold is left out.
+//!
+//! What is fitted depends on the decoder ([`Decoder::coupling`]): the one score of two classes, a score for each class,
+//! or with one-vs-one a score for each pair of classes. Other output codes have the scores of classes that they are
+//! decoded to.
 
 use super::{HeldOut, Training};
 use crate::certificate::{Calibration, Coupling, Decoder, Scored};
-use crate::data::{Dataset, complement, folds, same_number};
+use crate::data::{Dataset, Labels, column_of_pair, complement, folds};
 use crate::error::{Code, Error, Result};
 use crate::kernel::KernelKind;
 use crate::model::Model;
 use crate::run::{Cancel, Silent};
 use crate::settings::{ClassifySettings, Settings, TaskSettings};
-use crate::task::ClassWeight;
+use crate::task::{ClassWeight, WeightAs};
 
 /// Number of folds, or fewer if there are fewer rows or groups.
 const FOLDS: usize = 5;
@@ -52,15 +57,16 @@ pub(super) fn calibration(
     let (Some(method), TaskSettings::Classify(task)) = (settings.probability(), &settings.task) else {
         return Ok(None);
     };
-    let (codes, classes, coupling) = match &model.decoder {
-        Decoder::Sign(two) => {
+    let unfit = || Error::new(Code::Internal, "a classifier has no scores to fit probabilities to");
+    let coupling = model.decoder.coupling().ok_or_else(unfit)?;
+    let (codes, classes): (Vec<u32>, usize) = match (&model.decoder, model.decoder.labels()) {
+        (Decoder::Sign(two), _) => {
             let signs = two.signs(data.targets())?;
-            (signs.into_iter().map(|sign| u32::from(sign > 0)).collect(), 2, Coupling::Complement)
+            (signs.into_iter().map(|sign| u32::from(sign > 0)).collect(), 2)
         }
-        Decoder::Largest(labels) => (labels.codes(data.targets())?, labels.len(), Coupling::Normalised),
-        _ => return Ok(None),
+        (_, Some(labels)) => (labels.codes(data.targets())?, labels.len()),
+        (_, None) => return Err(unfit()),
     };
-    let codes: Vec<u32> = codes;
     let units = data.groups().map_or(data.rows(), |groups| groups.len());
     let parts = folds(data, FOLDS.min(units), settings.seed)?;
     let outputs = coupling.outputs(classes);
@@ -77,18 +83,19 @@ pub(super) fn calibration(
         for &row in held {
             left_out[row] = !known[codes[row] as usize];
         }
-        if known.iter().filter(|known| **known).count() < 2 {
+        let several = known.iter().filter(|known| **known).count() > 1;
+        let task = if several { plain(task, settings, &part, coupling)? } else { None };
+        let Some(task) = task else {
             held.iter().for_each(|&row| left_out[row] = true);
             continue;
-        }
-        let settings = Settings { task: plain(task, settings, &part, outputs > 1)?.into(), ..settings.clone() };
+        };
+        let settings = Settings { task: task.into(), ..settings.clone() };
         let fold = Training { data: &part, settings: &settings, start: None, held_out, ..*training };
         let found = fold.run(&mut Silent, cancel)?.model;
         let own = found.scores_until(&data.subset(held)?, cancel)?;
-        let places: Vec<usize> = match (&model.decoder, &found.decoder) {
-            (Decoder::Largest(all), Decoder::Largest(some)) => {
-                some.names().iter().filter_map(|name| all.position(name)).collect()
-            }
+        let own = found.decoder.to_calibrate(&own);
+        let places = match (model.decoder.labels(), found.decoder.labels()) {
+            (Some(all), Some(some)) => places(coupling, all, some),
             _ => vec![0],
         };
         for (row, own) in held.iter().zip(own.chunks_exact(places.len())) {
@@ -104,22 +111,51 @@ pub(super) fn calibration(
     }
     let scores: Vec<f64> = kept.iter().flat_map(|row| &scores[row * outputs..(row + 1) * outputs]).copied().collect();
     let own: Vec<u32> = kept.iter().map(|&row| codes[row]).collect();
-    let weights: Option<Vec<f64>> = data.weights().map(|weights| kept.iter().map(|&row| weights[row]).collect());
+    // A margin says nothing about how much a row counts, unless it is zero.
+    let importance = |weight: f64| match task.weight_as {
+        WeightAs::Margin => f64::from(u8::from(weight > 0.0)),
+        WeightAs::Slack | WeightAs::Copies => weight,
+    };
+    let of_kept = |weights: &[f64]| kept.iter().map(|&row| importance(weights[row])).collect();
+    let weights: Option<Vec<f64>> = data.weights().map(of_kept);
     let scored = Scored { scores: &scores, codes: &own, weights: weights.as_deref(), classes };
     let found = Calibration::fit(method, coupling, scored)?;
     Ok(Some(Calibration { folds: parts.len(), left_out: (codes.len() - kept.len()) as u64, ..found }))
 }
 
-/// The settings of the task for a fold: without a calibration of its own, with a score for each class even if only two
-/// are left, and with the weights of the classes that are left.
-fn plain(task: &ClassifySettings, settings: &Settings, part: &Dataset, several: bool) -> Result<ClassifySettings> {
+/// Where the scores of a model that knows some of the classes stand among those of all classes, in the same order.
+fn places(coupling: Coupling, all: &Labels, some: &Labels) -> Vec<usize> {
+    let by_label = all.places();
+    let known: Vec<usize> = some.names().iter().filter_map(|name| by_label.of(name)).collect();
+    if coupling != Coupling::Pairs {
+        return known;
+    }
+    let with_later = |(at, &first): (usize, &usize)| {
+        known[at + 1..].iter().map(move |&second| column_of_pair(all.len(), first, second)).collect::<Vec<_>>()
+    };
+    known.iter().enumerate().flat_map(with_later).collect()
+}
+
+/// The settings of the task for a fold: without a calibration of its own, with the same kinds of scores even if only
+/// two classes are left, and with the weights and costs of the classes that are left. None if these cost nothing.
+fn plain(
+    task: &ClassifySettings,
+    settings: &Settings,
+    part: &Dataset,
+    coupling: Coupling,
+) -> Result<Option<ClassifySettings>> {
     let mut task = ClassifySettings { probability: None, ..task.clone() };
-    if several {
+    if coupling != Coupling::Complement {
         task.multiclass = Some(task.multiclass(settings.loss));
+        let labels = Labels::find(part.targets())?;
         if let ClassWeight::ByLabel(weights) = &mut task.class_weight {
-            let labels = crate::data::Labels::find(part.targets())?;
-            weights.retain(|label, _| labels.names().iter().any(|name| name == label || same_number(name, label)));
+            let places = labels.places();
+            weights.retain(|label, _| places.of(label).is_some());
+        }
+        if let Some(costs) = &task.cost_matrix {
+            let Some(among) = costs.among(&labels) else { return Ok(None) };
+            task.cost_matrix = Some(among);
         }
     }
-    Ok(task)
+    Ok(Some(task))
 }

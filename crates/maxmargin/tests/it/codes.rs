@@ -10,7 +10,7 @@ use maxmargin::run::{Cancel, Event, Observer, Silent};
 use maxmargin::select::CrossValidation;
 use maxmargin::settings::{ClassifySettings, Regularisation, Settings, Solver};
 use maxmargin::solve::{ColumnWitness, Stop, Witness};
-use maxmargin::task::{ClassWeight, Intercept, Multiclass};
+use maxmargin::task::{ClassWeight, Intercept, Multiclass, WeightAs};
 use maxmargin::train::train;
 use proptest::prelude::*;
 use std::ops::ControlFlow;
@@ -185,6 +185,57 @@ fn a_class_absent_from_a_fold_is_not_predicted_there() {
 }
 
 #[test]
+fn columns_with_one_side_are_left_out() {
+    // The first column tells class 0 from class 3, and no other class.
+    let code = "0,+++0\n1,0-0+\n2,00--\n3,-000\n";
+    let data = numbered(160, 3, 4, 17);
+    let truth = data.targets().real().unwrap();
+    let others: Vec<usize> = (0..160).filter(|&row| truth[row] != 3.0).collect();
+    let without = data.subset(&others).unwrap();
+    let counted: Vec<f64> = (0..160).map(|row| f64::from(u8::from(truth[row] != 3.0))).collect();
+    let weightless = data.clone().with_weights(counted).unwrap();
+    for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+        for decoding in [None, Some(Decoding::Hamming)] {
+            let settings = Settings::of(ClassifySettings { intercept, decoding, ..by_code(code) });
+            let (fewer, zero) = (fit(&without, &settings).model, fit(&weightless, &settings).model);
+            for (model, data) in [(&fewer, &without), (&zero, &weightless)] {
+                assert_eq!(model.scorer.outputs(), 3);
+                model.verify(data).unwrap();
+                let read = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+                assert_eq!(read.decoder, model.decoder);
+                let found = model.code_error(data).unwrap().unwrap();
+                assert!(found.separation > 0.0 && found.error <= found.bound + 1e-12, "{found:?}");
+            }
+            let (one, other) = (fewer.predict(&data).unwrap(), zero.predict(&data).unwrap());
+            let differ = (0..160).filter(|&row| one.class(row) != other.class(row)).count();
+            assert!(differ <= 1, "{intercept:?} {decoding:?} {differ}");
+        }
+    }
+    // Without the column nothing tells class 0 from class 1.
+    let alike = by_code("0,++0\n1,0+0\n2,0-+\n3,-0-\n");
+    let error = train(&weightless, &Settings::of(alike), None, &mut Silent, &Cancel::new()).unwrap_err();
+    assert!(error.message().contains("tells `0` from `1`"), "{error}");
+}
+
+#[test]
+fn folds_with_fewer_columns_are_judged_and_all_rows_are_learned_from() {
+    let given = numbered(120, 3, 3, 7);
+    let mut classes = given.targets().real().unwrap().to_vec();
+    classes[50] = 3.0;
+    let data = given.with_targets(Targets::Real(classes.into())).unwrap();
+    for code in ["0,+++0\n1,0-0+\n2,00--\n3,-000\n", "random-sparse:9", "one-vs-one"] {
+        let settings =
+            [0.1, 1.0].map(|c| Settings { regularisation: Regularisation::C(c), ..Settings::of(by_code(code)) });
+        let metrics = vec![Metric::parse("accuracy").unwrap()];
+        let validation = CrossValidation { folds: 3, seed: 1, metrics };
+        let tuned = validation.run(&data, &settings, &mut Silent, &Cancel::new()).unwrap();
+        assert!(tuned.rows[tuned.best].metrics[0].mean > 0.5);
+        let model = tuned.refit(tuned.best, &data, None, &mut Silent, &Cancel::new()).unwrap().model;
+        model.verify(&data).unwrap();
+    }
+}
+
+#[test]
 fn an_altered_witness_is_refused() {
     let data = numbered(100, 3, 3, 8);
     let settings = Settings::of(by(Multiclass::OneVsRest)).with_solver(Solver::DualCoordinateDescent);
@@ -231,6 +282,55 @@ fn columns_are_reported_in_order_and_a_break_ends_the_run() {
     assert_eq!((recorder.0.len(), ended.stop), (45, Stop::Cancelled));
     ended.model.verify(&data).unwrap();
     assert!(!ended.model.certificate.converged && ended.model.certificate.gap().unwrap() > 0.1);
+}
+
+/// Ends the run after so many columns.
+struct EndAfter(usize);
+
+impl Observer for EndAfter {
+    fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if let Event::Column { .. } = event {
+            self.0 = self.0.saturating_sub(1);
+        }
+        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn columns_left_at_zero_state_the_loss_of_their_own_margins() {
+    let weights: Vec<f64> = (0..300).map(|row| 0.25 * f64::from(row % 5)).collect();
+    let data = numbered(300, 4, 10, 9).with_weights(weights).unwrap();
+    for loss in [Loss::Hinge, Loss::SquaredHinge] {
+        for weight_as in [WeightAs::Slack, WeightAs::Margin] {
+            for multiclass in [Multiclass::OneVsOne, Multiclass::OneVsRest] {
+                let task = ClassifySettings { weight_as, ..by(multiclass) };
+                let settings = Settings { loss, ..Settings::of(task) };
+                let ended = train(&data, &settings, None, &mut EndAfter(1), &Cancel::new()).unwrap();
+                if multiclass == Multiclass::OneVsOne {
+                    assert_eq!(ended.stop, Stop::Cancelled);
+                }
+                ended.model.verify(&data).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hard_margin_that_is_cancelled_leaves_no_model() {
+    // Ten classes on a circle, each of them apart from every other.
+    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    for row in 0..60 {
+        let class = f64::from(row % 10);
+        let (angle, radius) = (class * std::f64::consts::TAU / 10.0, 5.0 + 0.1 * f64::from(row / 10));
+        values.extend([radius * angle.cos(), radius * angle.sin()]);
+        targets.push(class);
+    }
+    let matrix = Matrix::DenseF64(Dense::new(values, 60, 2).unwrap());
+    let data = Dataset::new(matrix, Targets::Real(targets.into())).unwrap();
+    let settings = Settings { solver: Solver::QuadraticProgram, ..Settings::of(by(Multiclass::OneVsOne)) };
+    fit(&data, &settings).model.verify(&data).unwrap();
+    let error = train(&data, &settings, None, &mut EndAfter(1), &Cancel::new()).unwrap_err();
+    assert_eq!(error.code(), Code::Interrupted);
 }
 
 #[test]

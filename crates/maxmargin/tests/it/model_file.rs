@@ -1,14 +1,15 @@
 //! Model files: round trips work, and every change is detected.
 
 use crate::made::{fit, graded, two_classes};
-use maxmargin::data::{Names, Scale};
+use maxmargin::data::{Names, Scale, Targets};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Settings, Solver, Task};
+use maxmargin::settings::{ClassifySettings, Settings, Solver, Task};
 use maxmargin::solve::{Cut, Witness};
-use maxmargin::task::Intercept;
+use maxmargin::task::{Intercept, Multiclass};
+use std::collections::BTreeSet;
 
 fn small_models() -> Vec<Model> {
     let classes = two_classes(40, 5, false, 4);
@@ -33,6 +34,32 @@ fn a_saved_model_loads_to_identical_scores_and_bytes() {
         assert_eq!(loaded.witness, model.witness);
         loaded.verify(data).unwrap();
     }
+}
+
+#[test]
+fn the_tensors_of_every_kind_of_witness_are_documented() {
+    let guide = include_str!("../../../../docs/file-formats.md");
+    let given = two_classes(40, 3, true, 6);
+    let classes: Vec<f64> = (0..40).map(|row| f64::from(row % 3)).collect();
+    let data = given.with_targets(Targets::Real(classes.into())).unwrap();
+    let mut models = small_models();
+    for (multiclass, solver) in [
+        (Multiclass::Joint, Solver::DualCoordinateDescent),
+        (Multiclass::Joint, Solver::Newton),
+        (Multiclass::OneVsRest, Solver::Auto),
+    ] {
+        let task = ClassifySettings { multiclass: Some(multiclass), ..ClassifySettings::default() };
+        models.push(fit(&data, &Settings::of(task).with_solver(solver)).model);
+    }
+    let mut found = BTreeSet::new();
+    for model in models {
+        let bytes = model.to_bytes().unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        found.extend(tensors.names().into_iter().map(|name| format!("`{name}`")));
+    }
+    assert!(["`witness.variables`", "`witness.points`", "`columns.kinds`"].iter().all(|name| found.contains(*name)));
+    let missing: Vec<&String> = found.iter().filter(|name| !guide.contains(*name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

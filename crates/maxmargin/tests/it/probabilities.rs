@@ -6,9 +6,10 @@ use maxmargin::error::Code;
 use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::metric::Metric;
-use maxmargin::model::{Answers, Model, Probability};
+use maxmargin::model::{Answers, Calibration, Coupling, Decoding, Map, Model, Probability};
 use maxmargin::run::{Cancel, Silent};
-use maxmargin::settings::{ClassifySettings, Settings};
+use maxmargin::settings::{ClassifySettings, Regularisation, Settings};
+use maxmargin::task::{Multiclass, WeightAs};
 use maxmargin::train::train;
 
 /// Overlapping classes, numbered from 0 on.
@@ -71,6 +72,71 @@ fn probabilities_are_fitted_for_any_number_of_classes() {
 }
 
 #[test]
+fn every_form_of_several_classes_has_fitted_probabilities() {
+    let (data, fresh) = (numbered(200, 4, 11), numbered(200, 4, 12));
+    let by = |multiclass| ClassifySettings { multiclass: Some(multiclass), ..ClassifySettings::default() };
+    let code = |name: &str| ClassifySettings { code: Some(name.parse().unwrap()), ..ClassifySettings::default() };
+    let votes = ClassifySettings { decoding: Some(Decoding::Hamming), ..by(Multiclass::OneVsRest) };
+    for (task, scores) in [
+        (by(Multiclass::Joint), 4),
+        (by(Multiclass::WestonWatkins), 4),
+        (by(Multiclass::OneVsRest), 4),
+        (by(Multiclass::OneVsOne), 6),
+        (code("one-vs-one"), 6),
+        (code("exhaustive"), 4),
+        (code("random-sparse:9"), 4),
+        (votes, 4),
+    ] {
+        for method in Probability::ALL {
+            let context = format!("{task:?} {method:?}");
+            let task = ClassifySettings { probability: Some(method), ..task.clone() };
+            let model = fit(&data, &Settings::of(task));
+            let calibration = model.calibration.as_ref().expect(&context);
+            assert_eq!((calibration.maps.len(), calibration.rows, calibration.left_out), (scores, 200, 0), "{context}");
+            let probabilities = model.probabilities(&fresh).unwrap();
+            assert_eq!(probabilities.len(), 800, "{context}");
+            let sums = probabilities.chunks(4).map(|own| own.iter().sum::<f64>());
+            assert!(sums.into_iter().all(|sum| (sum - 1.0).abs() < 1e-9), "{context}");
+            let loss = Answers::new(&model, &fresh).unwrap().evaluate(&Metric::LogLoss).unwrap().value;
+            assert!(loss < 0.95 * 4f64.ln(), "{context} {loss}");
+            model.verify(&data).expect(&context);
+            let read = Model::from_bytes(&model.to_bytes().unwrap()).expect(&context);
+            assert_eq!(read.probabilities(&fresh).unwrap(), probabilities, "{context}");
+            // Maps of other scores than those of the model are refused.
+            let coupling = match calibration.coupling {
+                Coupling::Pairs => Coupling::Normalised,
+                _ => Coupling::Pairs,
+            };
+            let maps = vec![calibration.maps[0].clone(); coupling.outputs(4)];
+            let other = Calibration { coupling, maps, ..calibration.clone() };
+            assert!(Model { calibration: Some(other), ..model }.to_bytes().is_err(), "{context}");
+        }
+    }
+}
+
+#[test]
+fn pairs_of_classes_keep_their_places_where_a_fold_lacks_a_class() {
+    // Class 1 of four has one row, so that one fold's model has three pairs.
+    let given = numbered(160, 3, 13);
+    let mut classes: Vec<f64> =
+        given.targets().real().unwrap().iter().map(|&class| class + f64::from(u8::from(class > 0.0))).collect();
+    classes[4] = 1.0;
+    let data = given.with_targets(Targets::Real(classes.into())).unwrap();
+    for multiclass in [Multiclass::OneVsOne, Multiclass::OneVsRest] {
+        let task = ClassifySettings {
+            multiclass: Some(multiclass),
+            probability: Some(Probability::Platt),
+            ..ClassifySettings::default()
+        };
+        let model = fit(&data, &Settings::of(task));
+        let calibration = model.calibration.as_ref().unwrap();
+        assert_eq!((calibration.rows, calibration.left_out), (159, 1));
+        let found = Answers::new(&model, &data).unwrap().evaluate(&Metric::LogLoss).unwrap().value;
+        assert!(found < 1.0, "{multiclass:?} {found}");
+    }
+}
+
+#[test]
 fn the_logistic_loss_has_probabilities_of_its_own() {
     for classes in [2, 4] {
         let data = numbered(120, classes, 3);
@@ -102,6 +168,54 @@ fn a_class_with_one_row_is_left_out_and_has_a_small_probability() {
     assert_eq!((calibration.rows, calibration.left_out), (120, 1));
     let probabilities = model.probabilities(&data).unwrap();
     assert!(probabilities[..480].chunks(4).all(|own| own[3] < 0.2), "{probabilities:?}");
+}
+
+#[test]
+fn costs_of_classes_are_those_of_the_classes_that_a_fold_has() {
+    let data = numbered(121, 3, 4);
+    let mut classes = data.targets().real().unwrap().to_vec();
+    classes[120] = 9.0;
+    let data = data.with_targets(Targets::Real(classes.into())).unwrap();
+    let costs = "label,0,1,2,9\n0,0,1,2,1\n1,1,0,1,1\n2,2,1,0,1\n9,1,1,1,0\n";
+    let task = ClassifySettings {
+        cost_matrix: Some(costs.parse().unwrap()),
+        probability: Some(Probability::Platt),
+        ..ClassifySettings::default()
+    };
+    let model = fit(&data, &Settings::of(task));
+    let calibration = model.calibration.as_ref().unwrap();
+    assert_eq!((calibration.rows, calibration.left_out), (120, 1));
+    model.verify(&data).unwrap();
+}
+
+#[test]
+fn margins_of_rows_are_no_weights_of_the_fit() {
+    let weigh = |scale: f64| {
+        let weights: Vec<f64> = (0..120).map(|row| scale * f64::from(row % 4)).collect();
+        numbered(120, 2, 15).with_weights(weights).unwrap()
+    };
+    for method in Probability::ALL {
+        let task = ClassifySettings { weight_as: WeightAs::Margin, ..ClassifySettings::default() };
+        // Margins and scores twice as large: the same rows on the same sides of a sigmoid half as steep.
+        let maps = |scale: f64| {
+            let task = ClassifySettings { probability: Some(method), ..task.clone() };
+            let regularisation = Regularisation::C(scale);
+            let settings = Settings { regularisation, tolerance: 1e-9, ..Settings::of(task) };
+            let calibration = fit(&weigh(scale), &settings).calibration.unwrap();
+            assert_eq!(calibration.rows, 120);
+            // One row in four has the margin zero.
+            assert_eq!(calibration.bins.iter().map(|bin| bin.weight).sum::<f64>(), 90.0);
+            calibration.maps
+        };
+        match (&maps(1.0)[0], &maps(2.0)[0]) {
+            (Map::Sigmoid(one), Map::Sigmoid(two)) => {
+                assert!((one.slope - 2.0 * two.slope).abs() < 1e-4 * one.slope.abs(), "{one:?} {two:?}");
+                assert!((one.offset - two.offset).abs() < 1e-4, "{one:?} {two:?}");
+            }
+            (Map::Steps(one), Map::Steps(two)) => assert_eq!(one.probabilities, two.probabilities),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

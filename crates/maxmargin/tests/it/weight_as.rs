@@ -349,7 +349,7 @@ fn what_is_no_number_of_copies_and_what_has_no_margin_is_refused() {
         let weights: Vec<f64> = (0..40).map(|row| if row == 6 { weight } else { 1.0 }).collect();
         rows.clone().with_weights(weights).unwrap()
     };
-    for (weight, says) in [(2.5, "the weight 2.5 of row 7"), (5e9, "at most")] {
+    for (weight, says) in [(2.5, "the weight 2.5 of row 7"), (5e9, "at most"), (4e9, "at most 8 GB are used")] {
         let error = refused(&with(weight), &using(&classify, WeightAs::Copies));
         assert_eq!(error.code(), Code::BadWeight);
         assert!(error.message().contains(says) && error.remedy().is_some(), "{error}");

@@ -100,17 +100,19 @@ impl NamedCode {
         &self.names
     }
 
-    /// The rows of the classes of some data, in their order. Rows of other classes are left out.
+    /// The rows of the classes of some data, in their order. Rows of other classes are left out, and then columns with
+    /// one side.
     fn for_classes(&self, labels: &Labels) -> Result<CodeMatrix> {
         let own = Labels::new(self.names.clone());
+        let places = own.places();
         let row = |label: &String| {
-            own.position(label).ok_or_else(|| {
+            places.of(label).ok_or_else(|| {
                 Error::new(Code::UnknownLabel, format!("class `{label}` has no row in the code"))
                     .help("give every class of the data a row, with its name in the first column")
             })
         };
         let rows = labels.names().iter().map(row).collect::<Result<Vec<usize>>>()?;
-        Ok(self.matrix.select(&rows))
+        self.matrix.select(&rows).two_sided(&vec![true; rows.len()], |class| labels.name(class).to_string())
     }
 
     /// Reads a matrix: a line for each class, its name and then its entries −1, 0 or 1 (also - and +), separated by

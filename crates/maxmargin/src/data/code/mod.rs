@@ -127,6 +127,26 @@ impl CodeMatrix {
         CodeMatrix { columns: self.columns, entries }
     }
 
+    /// The columns that have classes on both sides among those that have rows, with the rows of all classes. An error
+    /// where two classes that have rows are then alike. `name` gives the name of a class.
+    pub(crate) fn two_sided(&self, has_rows: &[bool], name: impl Fn(usize) -> String) -> Result<CodeMatrix> {
+        let with_rows = || (0..self.classes()).filter(|&class| has_rows[class]);
+        let has = |column: usize, sign: i8| with_rows().any(|class| self.row(class)[column] == sign);
+        let kept: Vec<usize> = (0..self.columns).filter(|&column| has(column, 1) && has(column, -1)).collect();
+        let of_class = |class: usize| kept.iter().map(move |&column| self.row(class)[column]);
+        let mut seen: HashMap<Vec<i8>, usize> = HashMap::new();
+        for class in with_rows() {
+            if let Some(earlier) = seen.insert(of_class(class).collect(), class) {
+                let (a, b) = (name(earlier), name(class));
+                let message = format!("no column of the code that has rows on both sides tells `{a}` from `{b}`");
+                return Err(Error::new(Code::BadSetting, message)
+                    .help("give rows of the other classes, or another code; for cross-validation, fewer folds"));
+            }
+        }
+        let entries = (0..self.classes()).flat_map(of_class).collect();
+        Ok(CodeMatrix { columns: kept.len(), entries })
+    }
+
     /// Refuses equal rows, and columns that ask nothing. `name` gives the name of a class.
     pub(crate) fn check(&self, name: impl Fn(usize) -> String) -> Result<()> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
@@ -337,10 +357,20 @@ impl OutputCode {
     }
 }
 
+/// The first column of one-vs-one whose first class is this one.
+fn first_column(classes: usize, first: usize) -> usize {
+    first * classes - first * (first + 1) / 2
+}
+
+/// The column of one-vs-one that tells two classes apart, the smaller one first.
+pub(crate) fn column_of_pair(classes: usize, first: usize, second: usize) -> usize {
+    first_column(classes, first) + second - first - 1
+}
+
 /// The two classes of a column of one-vs-one.
 pub(crate) fn pair(classes: usize, column: usize) -> (usize, usize) {
-    // The columns of class a start at a·k − a(a + 1)/2. The square root gives a, up to rounding.
-    let start = |a: usize| a * classes - a * (a + 1) / 2;
+    let start = |first: usize| first_column(classes, first);
+    // The square root gives the first class, up to rounding.
     let half = classes as f64 - 0.5;
     let root = (half * half - 2.0 * column as f64).max(0.0).sqrt();
     let mut first = ((half - root).max(0.0) as usize).min(classes.saturating_sub(2));

@@ -116,9 +116,13 @@ fn codes_that_tell_nothing_apart_are_refused_by_name() {
     assert_eq!(fine.names(), ["a \"cat\"", "dog", "mouse"]);
     let text = CodeChoice::Matrix(fine.clone()).to_string();
     assert_eq!(text.parse::<CodeChoice>().expect("the same"), CodeChoice::Matrix(fine.clone()));
-    let classes = Labels::new(["dog", "mouse"].map(String::from).to_vec());
+    // The third column has no class on its positive side without mice.
+    let classes = Labels::new(["a \"cat\"", "dog"].map(String::from).to_vec());
     let code = CodeChoice::Matrix(fine.clone()).build(&classes, 0).expect("rows of both");
-    assert_eq!((0..3).map(|column| code.entry(1, column)).collect::<Vec<_>>(), [-1, 0, 1]);
+    assert_eq!(code, matrix(&[&[1, -1], &[-1, 1]]));
+    let alike = Labels::new(["dog", "mouse"].map(String::from).to_vec());
+    let alike = CodeChoice::Matrix(fine.clone()).build(&alike, 0).expect_err("no column with both");
+    assert!(alike.message().contains("tells `dog` from `mouse`"), "{alike}");
     let other = Labels::new(["dog", "wolf"].map(String::from).to_vec());
     let missing = CodeChoice::Matrix(fine).build(&other, 0).expect_err("no wolf");
     assert_eq!(missing.code(), Code::UnknownLabel);

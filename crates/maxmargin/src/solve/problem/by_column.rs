@@ -11,9 +11,8 @@ use super::{ByBlock, Expanded, Problem, ProblemShape, Run, Stated, Values, colum
 use crate::certificate::{ColumnWitness, Scorer, SparseDual, Witness};
 use crate::data::{Dataset, Design, Targets};
 use crate::error::{Code, Error, Result};
-use crate::loss::Loss;
 use crate::parallel;
-use crate::run::{Cancel, Event, Silent};
+use crate::run::{Cancel, Event, Silent, interrupted};
 use crate::settings::Settings;
 use crate::solve::machine::SharedKernel;
 use crate::solve::{CurvedRisk, Machine, Sampled, Solution, Start, Stop, ThroughKernel, TracePoint, usual_cache};
@@ -117,10 +116,10 @@ impl ByColumn {
         })
     }
 
-    /// Solves one column. After a cancel it stays at zero weights.
+    /// Solves one column. After a cancel it stays at zero weights, which no hard margin allows.
     fn solved(&self, column: usize, shared: &Shared<'_>) -> Result<Solved> {
         let began = Instant::now();
-        let &Shared { data, design, settings, solver, start, polishes, cancel, kernel } = shared;
+        let &Shared { data, design, settings, solver, start, polishes, cancel, kernel, at_zero } = shared;
         let nothing = Solved {
             weights: Vec::new(),
             terms: Vec::new(),
@@ -143,7 +142,10 @@ impl ByColumn {
         };
         let blocks = part.design.rows();
         if cancel.is_raised() {
-            let objective = part.problem.task().total_cost() * settings.loss.value(settings.loss.margin());
+            if settings.is_hard_margin() {
+                return Err(interrupted());
+            }
+            let objective = self.task.value_at_zero(column, at_zero);
             let witness = ColumnWitness::Dual(SparseDual { blocks, ..SparseDual::default() });
             let lower_bound = nothing.lower_bound.filter(|_| !solver.is_stochastic());
             return Ok(Solved { objective, lower_bound, witness, stop: Stop::Cancelled, ..nothing });
@@ -211,9 +213,8 @@ impl ByColumn {
     }
 
     /// The value of columns that are still at zero weights.
-    fn value_at_zero(&self, columns: Range<usize>, loss: Loss) -> f64 {
-        let at_zero = loss.value(loss.margin());
-        columns.map(|column| self.task.cost(column) * at_zero).sum()
+    fn value_at_zero(&self, columns: Range<usize>, at_zero: &[f64]) -> f64 {
+        columns.map(|column| self.task.value_at_zero(column, at_zero)).sum()
     }
 
     /// Primal value and bound of one column of a model.
@@ -262,6 +263,8 @@ struct Shared<'a> {
     polishes: bool,
     cancel: &'a Cancel,
     kernel: Option<&'a SharedKernel>,
+    /// The loss of each class in a column that is at zero weights.
+    at_zero: &'a [f64],
 }
 
 /// A point of all columns to be certified.
@@ -358,7 +361,13 @@ impl Problem for ByColumn {
             true => Some(SharedKernel::new(design, settings, &self.task.by_class(), usual_cache(settings), cancel)?),
             false => None,
         };
-        let shared = Shared { data, design, settings, solver, start, polishes, cancel, kernel: kernel.as_ref() };
+        // Zero weights are no point of a hard margin; there only finished columns are summed.
+        let at_zero = match settings.is_hard_margin() {
+            true => vec![0.0; self.task.code().classes()],
+            false => self.task.losses_at_zero(),
+        };
+        let (kernel_rows, at_zero) = (kernel.as_ref(), &at_zero[..]);
+        let shared = Shared { data, design, settings, solver, start, polishes, cancel, kernel: kernel_rows, at_zero };
         let mut whole = Whole {
             weights: vec![0.0; if kernel.is_some() { 0 } else { design.cols() * columns }],
             terms: BTreeMap::new(),
@@ -373,14 +382,14 @@ impl Problem for ByColumn {
         };
         // The columns after the observer asked for an end.
         let stopped = Cancel::new();
-        let (mut trace, mut left) = (Vec::new(), self.value_at_zero(0..columns, settings.loss));
+        let (mut trace, mut left) = (Vec::new(), self.value_at_zero(0..columns, at_zero));
         let every = columns.div_ceil(BATCH).div_ceil(REPORTS) * BATCH;
         for first in (0..columns).step_by(BATCH) {
             let count = BATCH.min(columns - first);
             let shared = if stopped.is_raised() { Shared { cancel: &stopped, ..shared } } else { shared };
             let solved = parallel::try_map(count, |at| self.solved(first + at, &shared))?;
             cancel.check_wanted()?;
-            left -= self.value_at_zero(first..first + count, settings.loss);
+            left -= self.value_at_zero(first..first + count, at_zero);
             for (at, solved) in solved.into_iter().enumerate() {
                 let event = Event::Column {
                     column: first + at,

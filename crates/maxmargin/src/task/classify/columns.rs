@@ -7,19 +7,21 @@
 //! rows that it does not leave out, and the objective is the sum of theirs. C_i is C times the row's weight times the
 //! weight of its class, the same in every column.
 //!
-//! **Columns with one side.** In a fold a class may have no rows, and a column then has one side only. With a free
-//! constant nothing remains to learn: w_j = 0, and b_j = ±[`SURE`], so that a class without rows is not predicted. Such
-//! a column is no part of the problem. Otherwise the column is an ordinary problem, in which weights are penalised.
+//! **Columns with one side.** In a fold a class may have no rows, or its rows may weigh nothing. A column may then have
+//! one side only, and is no part of the problem. A matrix loses such columns, and one-vs-one keeps them with scores of
+//! zero; the decoder knows the absent classes, which it does not predict. One-vs-rest by the largest score has a score
+//! for each class: with a free constant w_j = 0 and b_j = −[`SURE`]. Otherwise the column of an absent class is an
+//! ordinary problem, in which weights are penalised.
 
 use super::super::LearningTask;
-use super::{Binary, ClassWeight, Intercept};
-use crate::certificate::Decoder;
-use crate::data::{Dataset, Labels, OutputCode, Subset, counts};
-use crate::error::{Code, Error, Result};
+use super::{Binary, ClassRows, ClassWeight, Intercept, rows_of_classes};
+use crate::certificate::{CodeDecoder, Decoder};
+use crate::data::{Dataset, Labels, OutputCode, Subset};
+use crate::error::Result;
 use crate::loss::Loss;
 use std::sync::Arc;
 
-/// The constant score of a column that has rows on one side only.
+/// The constant score of a column that has rows on one side only, where classes have the scores of columns.
 pub(crate) const SURE: f64 = 100.0;
 
 /// The task: the class and the weight of each row, and a code.
@@ -34,8 +36,6 @@ pub struct Columns {
     rows: Arc<[Vec<u32>]>,
     /// Number of rows of each class with a positive weight.
     counted: Arc<[u64]>,
-    /// The total weight of the rows of each class.
-    totals: Arc<[f64]>,
     code: Arc<OutputCode>,
     decoder: Decoder,
     loss: Loss,
@@ -62,25 +62,8 @@ impl Columns {
         rule: Intercept,
         subset: Option<&Subset>,
     ) -> Result<Columns> {
-        let codes = labels.codes(data.targets())?;
-        let own = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
-        let mut totals = vec![0.0; labels.len()];
-        for row in (0..codes.len()).filter(|&row| counts(subset, row)) {
-            totals[codes[row] as usize] += own(row);
-        }
-        let shares = class_weight.of_labels(labels, &totals)?;
-        let equal = shares.iter().all(|&share| share == 1.0) && data.weights().is_none() && subset.is_none();
-        let weight = |row: usize| if counts(subset, row) { shares[codes[row] as usize] * own(row) } else { 0.0 };
-        let mut counted = vec![0; labels.len()];
-        for row in (0..codes.len()).filter(|&row| equal || weight(row) > 0.0) {
-            counted[codes[row] as usize] += 1;
-        }
-        totals.iter_mut().zip(&shares).for_each(|(total, share)| *total *= share);
-        if counted.iter().filter(|count| **count > 0).count() == 1 {
-            return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
-                .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
-        }
-        let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
+        let ClassRows { codes, weights, counted } = rows_of_classes(data, labels, class_weight, subset)?;
+        let (code, decoder) = without_absent(labels, &counted, code, decoder)?;
         let sparse = (0..code.columns()).any(|column| code.leaves_out(column));
         let mut rows = vec![Vec::new(); if sparse { labels.len() } else { 0 }];
         if sparse {
@@ -89,12 +72,11 @@ impl Columns {
             }
         }
         Ok(Columns {
-            codes: codes.into(),
+            codes,
             weights,
             margins: None,
             rows: rows.into(),
             counted: counted.into(),
-            totals: totals.into(),
             code: Arc::new(code),
             decoder,
             loss,
@@ -148,19 +130,31 @@ impl Columns {
     pub(crate) fn constant(&self, column: usize) -> Option<f64> {
         match self.sides(column) {
             (0, 0) => Some(0.0),
+            (0, _) | (_, 0) if matches!(self.decoder, Decoder::Code(_)) => Some(0.0),
             (0, _) if self.rule == Intercept::Free => Some(SURE),
             (_, 0) if self.rule == Intercept::Free => Some(-SURE),
             _ => None,
         }
     }
 
-    /// The total weight of the loss of a column; 0 if it has nothing to learn.
-    pub(crate) fn cost(&self, column: usize) -> f64 {
-        let mut total = 0.0;
-        if self.constant(column).is_none() {
-            self.code.each_in_column(column, |class, _| total += self.totals[class]);
+    /// The loss of the rows of each class in a column whose weights are zero.
+    pub(crate) fn losses_at_zero(&self) -> Vec<f64> {
+        let mut losses = vec![0.0; self.code.classes()];
+        for (row, &class) in self.codes.iter().enumerate() {
+            let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row]);
+            let margin = self.margins.as_ref().map_or(self.loss.margin(), |margins| margins[row]);
+            losses[class as usize] += self.c * weight * self.loss.value(margin);
         }
-        self.c * total
+        losses
+    }
+
+    /// The objective of a column whose weights are zero, given these losses; 0 if it has nothing to learn.
+    pub(crate) fn value_at_zero(&self, column: usize, losses: &[f64]) -> f64 {
+        let mut value = 0.0;
+        if self.constant(column).is_none() {
+            self.code.each_in_column(column, |class, _| value += losses[class]);
+        }
+        value
     }
 
     /// A column, as a problem of two classes with the cost of this one.
@@ -195,6 +189,28 @@ impl Columns {
         let task = task.with_margins(margins).with_cost(self.c);
         Column::Learned(task, rows)
     }
+}
+
+/// The code without columns that have one side, if it is a matrix, and the decoder that knows the absent classes.
+fn without_absent(
+    labels: &Labels,
+    counted: &[u64],
+    code: OutputCode,
+    decoder: Decoder,
+) -> Result<(OutputCode, Decoder)> {
+    let has_rows: Vec<bool> = counted.iter().map(|&count| count > 0).collect();
+    let Decoder::Code(decoder) = decoder else { return Ok((code, decoder)) };
+    if !has_rows.contains(&false) || !has_rows.contains(&true) {
+        return Ok((code, Decoder::Code(decoder)));
+    }
+    let absent = (0..).zip(&has_rows).filter(|(_, has)| !**has).map(|(class, _)| class).collect();
+    let code = match code {
+        OutputCode::Matrix(matrix) => {
+            OutputCode::Matrix(matrix.two_sided(&has_rows, |class| labels.name(class).to_string())?)
+        }
+        regular => regular,
+    };
+    Ok((code.clone(), Decoder::Code(CodeDecoder { code, absent, ..decoder })))
 }
 
 impl LearningTask for Columns {

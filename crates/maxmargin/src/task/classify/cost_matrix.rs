@@ -136,6 +136,17 @@ impl CostMatrix {
         &self.labels
     }
 
+    /// The costs among some of the classes; none if all of these are zero.
+    pub(crate) fn among(&self, classes: &Labels) -> Option<CostMatrix> {
+        let places = classes.places();
+        let known = |&at: &usize| places.of(&self.labels[at]).is_some();
+        let kept: Vec<usize> = (0..self.labels.len()).filter(known).collect();
+        let cost = |own: usize, class: usize| self.costs[own * self.labels.len() + class];
+        let costs: Vec<f64> = kept.iter().flat_map(|&own| kept.iter().map(move |&class| cost(own, class))).collect();
+        let labels = kept.iter().map(|&at| self.labels[at].clone()).collect();
+        costs.iter().any(|&cost| cost > 0.0).then_some(CostMatrix { labels, costs })
+    }
+
     /// The costs in the order of the classes of a model: by the true class, then by the predicted one. An error if the
     /// labels are not those of the data.
     pub fn of_classes(&self, classes: &Labels) -> Result<Vec<f64>> {
@@ -144,13 +155,11 @@ impl CostMatrix {
             Err(Error::new(Code::UnknownLabel, message)
                 .help("name all classes of the data, and no others, as they are there"))
         };
-        if let Some(label) = self.labels.iter().find(|label| classes.position(label).is_none()) {
-            return unknown(label, "cost matrix has", "data have");
-        }
-        let mut places = vec![None; classes.len()];
+        let (by_label, mut places) = (classes.places(), vec![None; classes.len()]);
         for (at, label) in self.labels.iter().enumerate() {
-            if let Some(class) = classes.position(label) {
-                places[class] = Some(at);
+            match by_label.of(label) {
+                Some(class) => places[class] = Some(at),
+                None => return unknown(label, "cost matrix has", "data have"),
             }
         }
         let mut ordered = Vec::with_capacity(self.labels.len());
@@ -184,6 +193,17 @@ mod tests {
             let classes = Labels::new(labels.iter().map(|label| label.to_string()).collect());
             assert_eq!(matrix.of_classes(&classes).expect_err("other labels").code(), Code::UnknownLabel);
         }
+    }
+
+    #[test]
+    fn costs_among_some_classes_are_those_of_the_table() {
+        let matrix: CostMatrix = TABLE.parse().expect("a table");
+        let some = Labels::new(["10.0", "b"].map(String::from).to_vec());
+        let among = matrix.among(&some).expect("costs");
+        assert_eq!(among.to_string(), "label,b,10\nb,0,2\n10,3,0\n");
+        assert_eq!(among.of_classes(&some).expect("known"), [0.0, 3.0, 2.0, 0.0]);
+        let free: CostMatrix = "label,a,b,c\na,0,0,1\nb,0,0,1\nc,1,1,0\n".parse().expect("a table");
+        assert_eq!(free.among(&Labels::new(["a", "b"].map(String::from).to_vec())), None);
     }
 
     #[test]

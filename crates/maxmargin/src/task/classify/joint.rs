@@ -24,10 +24,10 @@
 //! (2001); Weston & Watkins, Support vector machines for multi-class pattern recognition, ESANN (1999).
 
 use super::super::{Curvature, Directions, LearningTask, Objective, Place, Roundable, Slopes, rounding_terms};
-use super::{ClassWeight, PART};
+use super::{ClassRows, ClassWeight, PART, rows_of_classes};
 use crate::certificate::Decoder;
-use crate::data::{Dataset, Labels, Subset, counts};
-use crate::error::{Code, Error, Result};
+use crate::data::{Dataset, Labels, Subset};
+use crate::error::Result;
 use crate::loss::{Curve, Loss};
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,23 +77,9 @@ impl Joint {
         constants: bool,
         subset: Option<&Subset>,
     ) -> Result<Joint> {
-        let codes = labels.codes(data.targets())?;
-        let own = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
-        let mut totals = vec![0.0; labels.len()];
-        for row in (0..codes.len()).filter(|&row| counts(subset, row)) {
-            totals[codes[row] as usize] += own(row);
-        }
-        let shares = class_weight.of_labels(labels, &totals)?;
-        let equal = shares.iter().all(|&share| share == 1.0) && data.weights().is_none() && subset.is_none();
-        let weight = |row: usize| if counts(subset, row) { shares[codes[row] as usize] * own(row) } else { 0.0 };
-        let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
-        let used = totals.iter().zip(&shares).filter(|(total, share)| **total * **share > 0.0).count();
-        if used == 1 {
-            return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
-                .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
-        }
+        let ClassRows { codes, weights, .. } = rows_of_classes(data, labels, class_weight, subset)?;
         Ok(Joint {
-            codes: codes.into(),
+            codes,
             weights,
             labels: Arc::new(labels.clone()),
             form,
@@ -279,6 +265,35 @@ impl Joint {
         }
     }
 
+    /// The second derivative of a row by each score, without the cost: what [`Joint::bend`] gives along each of them.
+    fn bends(&self, row: usize, scores: &[f64], kept: f64, out: &mut [f64]) {
+        let class = self.class(row);
+        match (self.form, self.curve) {
+            (JointForm::Softmax, _) => {
+                out.iter_mut().zip(scores).for_each(|(out, &score)| *out = (score - kept).exp());
+                // No digits are lost if all classes but the most probable one are rare.
+                let best = most_probable(scores);
+                let rest = out.iter().enumerate().filter(|(m, _)| *m != best).map(|(_, share)| share).sum();
+                out.iter_mut().enumerate().for_each(|(m, out)| *out *= if m == best { rest } else { 1.0 - *out });
+            }
+            (JointForm::Sum, curve) => {
+                out[class] = 0.0;
+                for m in (0..scores.len()).filter(|&m| m != class) {
+                    out[m] = curve.at(self.violation(row, scores, m)).curvature;
+                    out[class] += out[m];
+                }
+            }
+            (JointForm::Largest, Curve::Sharp(_)) => out.fill(0.0),
+            (JointForm::Largest, Curve::Rounded(width)) => {
+                let is_in = |m: usize| m != class && self.violation(row, scores, m) > kept;
+                let count = (0..scores.len()).filter(|&m| is_in(m)).count() as f64;
+                let (own, others) = if kept > 0.0 { (0.0, 1.0 - 1.0 / count) } else { (count, 1.0) };
+                out.iter_mut().enumerate().for_each(|(m, out)| *out = if is_in(m) { others / width } else { 0.0 });
+                out[class] = own / width;
+            }
+        }
+    }
+
     /// [`Joint::row`] of the largest violation, rounded over a width.
     fn rounded_largest(&self, width: f64, row: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
         let class = self.class(row);
@@ -304,6 +319,16 @@ impl Joint {
         let mut point = RowPoint { value: 0.0, rounding: [sharp, 0.0], kept: cut };
         let mut own = 0.0;
         slopes.fill(0.0);
+        if cut == sharp && sharp > 0.0 {
+            // The width is below the last digit of the violation, and the hinge is not rounded.
+            let (worst, _) = self.largest(row, scores);
+            (slopes[worst], slopes[class]) = (1.0, -1.0);
+            let lost = 0.5 * width;
+            return RowPoint { value: sharp - lost, rounding: [sharp, lost], ..point };
+        }
+        // Where few digits are left of v − θ, the shares may add up to more than 1.
+        let sum: f64 = others().map(|m| (violation(m) - cut).max(0.0)).sum();
+        let width = width.max(sum);
         for m in others() {
             let v = violation(m);
             if v > cut {
@@ -446,15 +471,16 @@ impl Objective for Joint {
 impl Curvature for Joint {
     fn diagonal(&self, at: &Place<'_>, memo: &JointMemo, out: &mut [f64]) -> Result<()> {
         let classes = self.classes();
-        let (mut scores, mut along, mut bent) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        let mut scores = vec![0.0; classes];
         for (number, (row, out)) in Objective::rows(self, at.part).zip(out.chunks_exact_mut(classes)).enumerate() {
-            self.with_constants(at, number, &mut scores);
-            for (m, out) in out.iter_mut().enumerate() {
-                along[m] = 1.0;
-                self.bend(row, &scores, memo.kept[number], &along, &mut bent);
-                along[m] = 0.0;
-                *out = self.cost(row) * bent[m];
+            let cost = self.cost(row);
+            if cost == 0.0 {
+                out.fill(0.0);
+                continue;
             }
+            self.with_constants(at, number, &mut scores);
+            self.bends(row, &scores, memo.kept[number], out);
+            out.iter_mut().for_each(|bent| *bent *= cost);
         }
         Ok(())
     }
@@ -563,5 +589,84 @@ impl Roundable for Joint {
 
     fn rounding(&self, _part: usize, memo: &JointMemo) -> [f64; 3] {
         memo.rounding
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Dense, Matrix, Targets};
+    use crate::random::Random;
+    use crate::run::Cancel;
+
+    /// Rows of so many classes without features.
+    fn joint(classes: usize, rows: usize, form: JointForm, loss: Loss) -> Joint {
+        let matrix = Matrix::DenseF64(Dense::new(Vec::<f64>::new(), rows, 0).expect("empty"));
+        let targets: Vec<f64> = (0..rows.max(classes)).map(|row| (row % classes) as f64).collect();
+        let labels = Labels::find(&Targets::Real(targets.clone().into())).expect("classes");
+        let data = Dataset::new(matrix, Targets::Real(targets[..rows].to_vec().into())).expect("rows");
+        Joint::on(&data, &labels, &ClassWeight::Equal, (form, loss), false, None).expect("a task")
+    }
+
+    #[test]
+    fn second_derivatives_by_each_score_are_those_along_it() {
+        let mut random = Random::new(3, 0, 0);
+        for (form, loss) in [
+            (JointForm::Softmax, Loss::Logistic),
+            (JointForm::Sum, Loss::SquaredHinge),
+            (JointForm::Sum, Loss::Hinge),
+            (JointForm::Largest, Loss::Hinge),
+        ] {
+            for (width, spread) in [(0.5, 0.5), (0.5, 4.0), (4.0, 1.0), (1e-3, 30.0)] {
+                let sharp = joint(5, 5, form, loss);
+                let task = if loss == Loss::Hinge { sharp.rounded(width) } else { sharp };
+                for row in (0..5).cycle().take(100) {
+                    let scores: Vec<f64> = (0..5).map(|_| spread * random.normal()).collect();
+                    let (mut slopes, mut found, mut along) = ([0.0; 5], [0.0; 5], [0.0; 5]);
+                    let kept = task.row(row, &scores, &mut slopes).kept;
+                    task.bends(row, &scores, kept, &mut found);
+                    for m in 0..5 {
+                        let mut bent = [0.0; 5];
+                        along[m] = 1.0;
+                        task.bend(row, &scores, kept, &along, &mut bent);
+                        along[m] = 0.0;
+                        let apart = (found[m] - bent[m]).abs();
+                        assert!(apart <= 1e-14 * bent[m].abs(), "{form:?} {scores:?} {} {}", found[m], bent[m]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_diagonal_takes_time_in_proportion_to_the_classes() {
+        const CLASSES: usize = 4000;
+        let task = joint(CLASSES, CLASSES, JointForm::Softmax, Loss::Logistic);
+        let scores: Vec<f64> = (0..CLASSES * PART).map(|at| (at % 7) as f64).collect();
+        let place = Place { part: 0, scores: &scores, thresholds: &[], cancel: &Cancel::new() };
+        let memo = JointMemo { kept: vec![8.0; PART], rounding: [0.0; 3] };
+        let mut out = vec![0.0; CLASSES * PART];
+        let began = std::time::Instant::now();
+        task.diagonal(&place, &memo, &mut out).expect("no errors");
+        // One step for each pair of classes would be 1.6e10 steps.
+        assert!(out.iter().all(|bent| *bent > 0.0) && began.elapsed().as_secs() < 8, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn a_hinge_rounded_by_less_than_its_last_digit_is_the_hinge() {
+        let largest = joint(4, 4, JointForm::Largest, Loss::Hinge);
+        for scores in [[0.0, 1e6, 5.0, 1e6], [0.0, 1e6, 1e6 - 1.0, 0.0], [0.0, 3.0, 2.9, 2.8], [0.0, -5.0, -6.0, 0.0]] {
+            for width in (0..120).map(|step| 2f64.powi(-step) * 1.3) {
+                let rounded = largest.rounded(width);
+                let mut slopes = [0.0; 4];
+                let point = rounded.row(0, &scores, &mut slopes);
+                let sharp = largest.largest(0, &scores).1.max(0.0);
+                let context = format!("{scores:?} {width:e} {point:?} {slopes:?}");
+                assert!(point.value <= sharp && point.value >= sharp - 0.5 * width - 1e-15 * sharp, "{context}");
+                assert!(slopes[1..].iter().all(|slope| *slope >= 0.0), "{context}");
+                assert!(slopes[1..].iter().sum::<f64>() <= 1.0 + 1e-15, "{context}");
+                assert_eq!(point.rounding[0], sharp, "{context}");
+            }
+        }
     }
 }

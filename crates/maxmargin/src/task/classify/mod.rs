@@ -12,10 +12,11 @@ pub use columns::Columns;
 pub use cost_matrix::CostMatrix;
 pub use joint::{Joint, JointForm};
 
+use super::class_rows::ClassRows;
 use super::weight_as::{WEIGHT_AS, WeightAs};
 use super::{Abilities, Input, Profile, is_default};
 use crate::certificate::{CodeDecoder, Decoder, Decoding, Probability};
-use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, same_number};
+use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, Subset, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value, Wish};
@@ -300,7 +301,7 @@ impl ClassifySettings {
             (choice, decoding) => {
                 let usual = if *choice == CodeChoice::OneVsOne { Decoding::Hamming } else { Decoding::of(loss) };
                 let decoding = decoding.unwrap_or(usual);
-                Decoder::Code(CodeDecoder { labels: labels.clone(), code: code.clone(), decoding })
+                Decoder::Code(CodeDecoder { labels: labels.clone(), code: code.clone(), decoding, absent: Vec::new() })
             }
         };
         Ok(Some((code, decoder)))
@@ -351,6 +352,21 @@ impl ClassifySettings {
     }
 }
 
+/// The rows of several classes, or an error if all that count are of one class.
+fn rows_of_classes(
+    data: &Dataset,
+    labels: &Labels,
+    class_weight: &ClassWeight,
+    subset: Option<&Subset>,
+) -> Result<ClassRows> {
+    let rows = ClassRows::on(data, labels, class_weight, subset)?;
+    if rows.are_of_one_class() {
+        return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
+            .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
+    }
+    Ok(rows)
+}
+
 /// What a joint problem over all classes offers to solvers.
 pub(crate) const JOINT: Abilities = Abilities { drawn: false, several: true, ..Abilities::SUMMED };
 
@@ -380,9 +396,9 @@ impl ClassWeight {
                 Ok(totals.iter().map(|&own| if own > 0.0 { sum / (classes * own) } else { 1.0 }).collect())
             }
             ClassWeight::ByLabel(weights) => {
-                let mut shares = vec![1.0; labels.len()];
+                let (places, mut shares) = (labels.places(), vec![1.0; labels.len()]);
                 for (label, weight) in weights {
-                    let class = labels.position(label).ok_or_else(|| {
+                    let class = places.of(label).ok_or_else(|| {
                         let message = format!("a weight for class `{label}`, which is not among the classes");
                         Error::new(Code::UnknownLabel, message)
                             .help("name classes as in the data: ⟦class-weight=LABEL=W,LABEL=W⟧")

@@ -31,9 +31,10 @@ pub(crate) use cuts::{AtCuts, Shares as CutShares};
 pub(in crate::task) use settings::PROFILE;
 pub use settings::{OrdinalForm, OrdinalSettings};
 
+use super::class_rows::ClassRows;
 use super::{ClassWeight, Constraint, Independent, LearningTask};
 use crate::certificate::Decoder;
-use crate::data::{Dataset, Labels, Subset, counts};
+use crate::data::{Dataset, Labels, Subset};
 use crate::error::{Code, Error, Result};
 use crate::loss::{Curve, Loss};
 use std::ops::Range;
@@ -79,19 +80,13 @@ impl Ordinal {
         subset: Option<&Subset>,
     ) -> Result<Ordinal> {
         let ranks = Labels::ranks(data.targets())?;
-        let codes = ranks.codes(data.targets())?;
-        let mut totals = vec![0.0; ranks.len()];
-        for row in (0..codes.len()).filter(|&row| counts(subset, row)) {
-            totals[codes[row] as usize] += data.weights().map_or(1.0, |weights| weights[row]);
-        }
-        let shares = rank_weight.of_labels(&ranks, &totals)?;
-        let used = totals.iter().zip(&shares).filter(|(total, share)| **total * **share > 0.0).count();
-        if used == 1 {
+        let rows = ClassRows::on(data, &ranks, rank_weight, subset)?;
+        if rows.are_of_one_class() {
             let message = "the rows that count all have the same rank";
             return Err(Error::new(Code::SingleClass, message)
                 .help("ratings need rows of two ranks; give rows of other ranks a weight above zero"));
         }
-        Ok(Ordinal::weighted(data, &ranks, codes, &shares, (form, loss), subset))
+        Ok(Ordinal::of_rows(rows, &ranks, form, loss))
     }
 
     /// A part of a larger data set: ranks and their weights are those of the whole.
@@ -103,27 +98,14 @@ impl Ordinal {
         loss: Loss,
     ) -> Result<Ordinal> {
         let codes = ranks.codes(data.targets())?;
-        Ok(Ordinal::weighted(data, ranks, codes, shares, (form, loss), None))
+        Ok(Ordinal::of_rows(ClassRows::with_shares(data, codes, shares, None), ranks, form, loss))
     }
 
-    fn weighted(
-        data: &Dataset,
-        ranks: &Labels,
-        codes: Vec<u32>,
-        shares: &[f64],
-        (form, loss): (OrdinalForm, Loss),
-        subset: Option<&Subset>,
-    ) -> Ordinal {
-        let equal = shares.iter().all(|&share| share == 1.0) && data.weights().is_none() && subset.is_none();
-        let weight = |row: usize| match counts(subset, row) {
-            true => shares[codes[row] as usize] * data.weights().map_or(1.0, |weights| weights[row]),
-            false => 0.0,
-        };
-        let weights = (!equal).then(|| (0..codes.len()).map(weight).collect());
+    fn of_rows(rows: ClassRows, ranks: &Labels, form: OrdinalForm, loss: Loss) -> Ordinal {
         Ordinal {
-            weights,
+            weights: rows.weights,
             margins: None,
-            codes: codes.into(),
+            codes: rows.codes,
             ranks: Arc::new(ranks.clone()),
             form,
             order: if form == OrdinalForm::Explicit { Order::Constrained } else { Order::Free },
