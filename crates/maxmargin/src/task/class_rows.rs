@@ -47,7 +47,7 @@ impl ClassRows {
     }
 
     /// Whether all rows that count are of one class.
-    pub(super) fn are_of_one_class(&self) -> bool {
+    pub(super) fn have_a_single_class(&self) -> bool {
         self.counted.iter().filter(|count| **count > 0).count() == 1
     }
 }

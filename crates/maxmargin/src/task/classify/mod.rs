@@ -360,7 +360,7 @@ fn rows_of_classes(
     subset: Option<&Subset>,
 ) -> Result<ClassRows> {
     let rows = ClassRows::on(data, labels, class_weight, subset)?;
-    if rows.are_of_one_class() {
+    if rows.have_a_single_class() {
         return Err(Error::new(Code::SingleClass, "the rows of all classes but one have weight zero")
             .help("a classifier needs rows of two classes; give these rows, or their class, a weight above zero"));
     }

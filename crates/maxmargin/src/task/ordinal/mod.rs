@@ -81,7 +81,7 @@ impl Ordinal {
     ) -> Result<Ordinal> {
         let ranks = Labels::ranks(data.targets())?;
         let rows = ClassRows::on(data, &ranks, rank_weight, subset)?;
-        if rows.are_of_one_class() {
+        if rows.have_a_single_class() {
             let message = "the rows that count all have the same rank";
             return Err(Error::new(Code::SingleClass, message)
                 .help("ratings need rows of two ranks; give rows of other ranks a weight above zero"));
