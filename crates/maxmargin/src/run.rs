@@ -106,6 +106,13 @@ pub enum Event<'a> {
         /// Seconds that it took, beside other columns.
         seconds: f64,
     },
+    /// The searches for most violated outputs of a run.
+    Searches {
+        /// Number of searches.
+        calls: u64,
+        /// The seconds they took, added up over threads.
+        seconds: f64,
+    },
     /// The solution meets the tolerance, and polishing to the last digits begins.
     Polishing,
     /// Cross-validation finished a setting on all folds.

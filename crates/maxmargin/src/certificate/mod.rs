@@ -17,9 +17,10 @@ pub use decoding::{CodeDecoder, Decoding};
 pub use predictions::{Compared, Predictions};
 pub(crate) use scorer::Ready;
 pub use scorer::{Expansion, Mapped, Scorer};
-pub use witness::{ClassDual, ColumnWitness, Cut, SparseDual, Witness};
+pub use witness::{ClassDual, ColumnWitness, Cut, OutputDual, SparseDual, Witness};
 
 use crate::data::Dataset;
+use crate::error::{Code, Error};
 use crate::wish::Solver;
 use serde::{Deserialize, Serialize};
 
@@ -101,4 +102,13 @@ pub fn relative_gap(primal: f64, lower_bound: f64) -> f64 {
     } else {
         f64::INFINITY
     }
+}
+
+/// What to do about a certificate that does not hold.
+pub(crate) const ALTERED: &str =
+    "the model file was altered, or was made by an earlier or a defective program; train it again";
+
+/// The error for a witness that proves nothing.
+pub(crate) fn infeasible(why: &str) -> Error {
+    Error::new(Code::CertificateMismatch, format!("the witness proves nothing: {why}")).help(ALTERED)
 }

@@ -15,6 +15,8 @@ pub enum Witness {
     Classes(ClassDual),
     /// One witness for each of several independent problems, the columns of an output code.
     Columns(Vec<ColumnWitness>),
+    /// A feasible dual point of structured outputs.
+    Outputs(OutputDual),
 }
 
 /// What proves the bound of one column. Dual points take as much memory as they have values apart from zero and one
@@ -151,5 +153,59 @@ impl ClassDual {
             && starts.is_sorted()
             && self.values.iter().all(|value| value.is_finite() && *value >= 0.0)
             && self.all_lists().all(|(own, _)| rising(own))
+    }
+}
+
+/// A feasible dual point of structured outputs: for each example the outputs other than the truth whose variable is above
+/// zero. The meaning of the numbers of an output belongs to the task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OutputDual {
+    /// Where the outputs of each example start, and where those of the last example end.
+    pub starts: Vec<u64>,
+    /// Where the numbers of each output start, and where those of the last output end.
+    pub bounds: Vec<u64>,
+    /// The numbers of all outputs, one after the other.
+    pub numbers: Vec<u32>,
+    /// α of each output.
+    pub values: Vec<f64>,
+}
+
+impl OutputDual {
+    /// Number of examples.
+    pub fn examples(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// The outputs of an example, each with its variable.
+    pub fn of_example(&self, example: usize) -> impl Iterator<Item = (&[u32], f64)> {
+        let own = self.starts[example] as usize..self.starts[example + 1] as usize;
+        own.map(|at| (&self.numbers[self.bounds[at] as usize..self.bounds[at + 1] as usize], self.values[at]))
+    }
+
+    /// Adds the outputs of one more example.
+    pub fn push<'o>(&mut self, outputs: impl Iterator<Item = (&'o [u32], f64)>) {
+        if self.starts.is_empty() {
+            self.starts.push(0);
+            self.bounds.push(0);
+        }
+        for (numbers, value) in outputs {
+            self.numbers.extend_from_slice(numbers);
+            self.bounds.push(self.numbers.len() as u64);
+            self.values.push(value);
+        }
+        self.starts.push(self.values.len() as u64);
+    }
+
+    /// Whether the parts fit together, for this many examples.
+    pub(crate) fn is_sound(&self, examples: usize) -> bool {
+        let rises = |bounds: &[u64], count: usize, end: usize| {
+            bounds.len() == count + 1
+                && bounds.first() == Some(&0)
+                && bounds.last() == Some(&(end as u64))
+                && bounds.is_sorted()
+        };
+        rises(&self.starts, examples, self.values.len())
+            && rises(&self.bounds, self.values.len(), self.numbers.len())
+            && self.values.iter().all(|value| value.is_finite() && *value >= 0.0)
     }
 }

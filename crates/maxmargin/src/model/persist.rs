@@ -7,13 +7,14 @@
 //!   `vectors.starts` and `vectors.indices`;
 //! - a mapped kernel: the `weights` of the map and, if it has landmarks, these as `vectors`;
 //! - all models, as needed: `intercept`, `scale.shift`, `scale.factor`, `names.bytes`, `names.ends`;
-//! - the proof of the bound, one of five: `witness.state` (one per dual variable: 0 at zero, 1 at the most common
+//! - the proof of the bound, one of six: `witness.state` (one per dual variable: 0 at zero, 1 at the most common
 //!   value, 2 a stored value), `witness.values` and `witness.limits` (that most common value); or `witness.points` (the
 //!   weights and thresholds of the cuts, one cut after the other) and `witness.multipliers` (one per cut); or
 //!   `witness.width` (the width over which the hinge is smoothed); or `columns.kinds`, `columns.counts`, `columns.rows` and
 //!   `columns.values` (one proof for each column of an output code, see `model/columns.rs`); or, for a joint problem over
 //!   several classes, `witness.starts` (where the entries of each row start), `witness.classes` and `witness.variables`
-//!   (the class and the variable of each entry);
+//!   (the class and the variable of each entry); or, for structured outputs, `outputs.starts` (where the outputs of each
+//!   example start), `outputs.bounds` (where the numbers of each output start), `outputs.numbers` and `outputs.variables`;
 //! - a model trained on a stream: `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
 //!   `online/stored.rs`);
 //! - `checksum`: the XXH3 of the whole file with these eight bytes set to zero.
@@ -25,7 +26,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
 use crate::online::OnlineState;
 use crate::settings::{Method, Settings, decoder_of_format_1, settings_of_format_1};
-use crate::solve::{ClassDual, Cut, Witness};
+use crate::solve::{ClassDual, Cut, OutputDual, Witness};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -138,19 +139,23 @@ impl Model {
                 tensors.push(("witness.multipliers", Dtype::F64, multipliers.len(), reals(&multipliers)));
             }
             Some(Witness::Classes(dual)) => {
-                let bytes = |starts: &[u64]| starts.iter().flat_map(|start| start.to_le_bytes()).collect();
-                let classes = dual.classes.iter().flat_map(|class| class.to_le_bytes()).collect();
-                tensors.push(("witness.starts", Dtype::U64, dual.starts.len(), bytes(&dual.starts)));
+                let (starts, classes) = (wide_bytes(&dual.starts), short_bytes(&dual.classes));
+                tensors.push(("witness.starts", Dtype::U64, dual.starts.len(), starts));
                 tensors.push(("witness.classes", Dtype::U32, dual.classes.len(), classes));
                 tensors.push(("witness.variables", Dtype::F64, dual.values.len(), reals(&dual.values)));
+            }
+            Some(Witness::Outputs(dual)) => {
+                let OutputDual { starts, bounds, numbers, values } = dual;
+                tensors.push(("outputs.starts", Dtype::U64, starts.len(), wide_bytes(starts)));
+                tensors.push(("outputs.bounds", Dtype::U64, bounds.len(), wide_bytes(bounds)));
+                tensors.push(("outputs.numbers", Dtype::U32, numbers.len(), short_bytes(numbers)));
+                tensors.push(("outputs.variables", Dtype::F64, values.len(), reals(values)));
             }
             Some(Witness::Columns(columns)) => {
                 let Packed { kinds, counts, rows, values } = Packed::of(columns);
                 tensors.push(("columns.kinds", Dtype::U8, kinds.len(), kinds));
-                let bytes = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
-                tensors.push(("columns.counts", Dtype::U64, counts.len(), bytes));
-                let bytes = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
-                tensors.push(("columns.rows", Dtype::U32, rows.len(), bytes));
+                tensors.push(("columns.counts", Dtype::U64, counts.len(), wide_bytes(&counts)));
+                tensors.push(("columns.rows", Dtype::U32, rows.len(), short_bytes(&rows)));
                 tensors.push(("columns.values", Dtype::F64, values.len(), reals(&values)));
             }
             Some(Witness::Rounded(width)) => tensors.push(("witness.width", Dtype::F64, 1, reals(&[*width]))),
@@ -303,6 +308,8 @@ impl Model {
                 let (outputs, constants) = (self.scorer.outputs(), usize::from(!intercepts.is_empty()));
                 fits(columns, outputs, self.certificate.rows, self.features() + constants)
             }
+            // The number of examples belongs to the task.
+            Some(Witness::Outputs(dual)) => dual.is_sound(dual.examples()),
             Some(Witness::Weights) | None => true,
         };
         if complete { Ok(()) } else { Err(INCOMPLETE) }
@@ -405,12 +412,16 @@ impl Stored<'_> {
         if let Ok(starts) = self.tensors.tensor("witness.starts") {
             return self.class_dual(starts.data()).map(|dual| Some(Witness::Classes(dual))).ok_or_else(incomplete);
         }
-        if let Some(columns) = self.column_witnesses()? {
+        let several = match self.output_dual().ok_or_else(incomplete)? {
+            Some(dual) => Some(Witness::Outputs(dual)),
+            None => self.column_witnesses()?,
+        };
+        if let Some(several) = several {
             let single = ["witness.state", "witness.points", "witness.width", "witness.starts"];
             if single.iter().any(|name| self.tensors.tensor(name).is_ok()) {
                 return Err(damaged("it has two witnesses"));
             }
-            return Ok(Some(columns));
+            return Ok(Some(several));
         }
         let witness =
             match (self.tensors.tensor("witness.state"), self.reals("witness.points")?, self.reals("witness.width")?) {
@@ -437,9 +448,22 @@ impl Stored<'_> {
         let classes = self.tensors.tensor("witness.classes").ok().filter(|tensor| tensor.dtype() == Dtype::U32)?;
         Some(ClassDual {
             starts: words(starts).map(u64::from_le_bytes).collect(),
-            classes: classes.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+            classes: shorts(classes.data()),
             values: self.reals("witness.variables").ok()??,
         })
+    }
+
+    /// The dual point of structured outputs, if there is one; `None` if its parts are missing or have other types.
+    fn output_dual(&self) -> Option<Option<OutputDual>> {
+        let Ok(starts) = self.tensors.tensor("outputs.starts") else { return Some(None) };
+        let bounds = self.tensors.tensor("outputs.bounds").ok().filter(|tensor| tensor.dtype() == Dtype::U64)?;
+        let numbers = self.tensors.tensor("outputs.numbers").ok().filter(|tensor| tensor.dtype() == Dtype::U32)?;
+        Some(Some(OutputDual {
+            starts: words(starts.data()).map(u64::from_le_bytes).collect(),
+            bounds: words(bounds.data()).map(u64::from_le_bytes).collect(),
+            numbers: shorts(numbers.data()),
+            values: self.reals("outputs.variables").ok()??,
+        }))
     }
 
     /// The witnesses of columns.
@@ -452,7 +476,7 @@ impl Stored<'_> {
         let packed = Packed {
             kinds: kinds.data().to_vec(),
             counts: words(counts.data()).map(u64::from_le_bytes).collect(),
-            rows: rows.data().as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
+            rows: shorts(rows.data()),
             values: self.reals("columns.values")?.unwrap_or_default(),
         };
         let columns = packed.unpacked().ok_or_else(|| damaged(INCOMPLETE))?;
@@ -468,6 +492,18 @@ impl Stored<'_> {
         let state = OnlineState::from_stored(&numbers, &counts, weights, vectors);
         state.map(Some).ok_or_else(|| damaged(NO_STATE))
     }
+}
+
+fn wide_bytes(numbers: &[u64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn short_bytes(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn shorts(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
 }
 
 /// The header, for any version of the format.

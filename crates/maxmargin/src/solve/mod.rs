@@ -8,6 +8,7 @@ mod class_kernel;
 mod cuts;
 mod cutting_plane;
 mod dual_coordinate_descent;
+mod frank_wolfe;
 mod free_block;
 mod gram;
 mod interior_point;
@@ -19,6 +20,7 @@ mod linear_risk;
 mod machine;
 mod newton;
 mod normal_matrix;
+mod oracle_risk;
 mod polish;
 mod problem;
 mod quadratic_program;
@@ -34,7 +36,8 @@ mod sum_of_risks;
 mod tests;
 mod values;
 
-pub use crate::certificate::{ClassDual, ColumnWitness, Cut, SparseDual, Witness, relative_gap};
+pub(crate) use crate::certificate::{ALTERED, infeasible};
+pub use crate::certificate::{ClassDual, ColumnWitness, Cut, OutputDual, SparseDual, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
 pub(crate) use class_blocks::{
     ClassBlocks, certified_by_classes, check_dual_of_classes, dual_of_classes, objective_of_classes,
@@ -58,8 +61,11 @@ pub(crate) use machine::{by_row, usual_cache};
 pub use newton::Newton;
 pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
-pub(crate) use problem::{ALTERED, ByBlock, ByColumn, ByRank, ROUNDING, descent, infeasible};
-pub use problem::{ByDual, ByPart, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, support_table};
+pub(crate) use problem::{ByBlock, ByColumn, ByRank, ROUNDING, descent};
+pub use problem::{
+    ByDual, ByOracle, ByPart, Meaning, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan,
+    support_table,
+};
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;
 pub(crate) use rounded_hinge::rounded_certificate;
@@ -172,6 +178,8 @@ pub struct Start {
     pub dual: Option<Vec<f64>>,
     /// The same for joint problems over several classes.
     pub classes: Option<ClassDual>,
+    /// The same for structured outputs.
+    pub outputs: Option<OutputDual>,
     /// The width over which the hinge of the neighbouring problem was rounded off, if it was.
     pub width: Option<f64>,
 }
@@ -250,6 +258,7 @@ impl Solution {
         match self.witness {
             Witness::Dual(alpha) => Start { dual: Some(alpha), ..start },
             Witness::Classes(dual) => Start { classes: Some(dual), ..start },
+            Witness::Outputs(dual) => Start { outputs: Some(dual), ..start },
             Witness::Rounded(width) => Start { width: Some(width), ..start },
             // Other proofs of a bound hold only for their own problem.
             Witness::Weights | Witness::Cuts(_) | Witness::Columns(_) => start,

@@ -235,6 +235,16 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
         }
     }
 
+    /// Sets the weights of the features of a row to zero, for all outputs, and the sums with them.
+    pub(super) fn clear(&self, row: usize, (v, outputs): (&mut [f64], usize), sums: &mut Sums) {
+        self.rows.each(row, |column, _| {
+            if let Some(w) = v.get_mut(column * outputs..(column + 1) * outputs) {
+                w.fill(0.0);
+            }
+        });
+        sums.scale(0.0);
+    }
+
     /// What a stored value adds to v: F²x, or F²(x − μ) for dense rows.
     #[inline(always)]
     fn in_square(&self, column: usize, value: f64) -> f64 {

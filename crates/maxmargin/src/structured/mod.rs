@@ -14,6 +14,11 @@
 //! variables, JMLR 6, 2005; Yue, Finley, Radlinski & Joachims, A support vector method for optimizing average precision,
 //! SIGIR 2007.
 
+mod slack;
+
+pub use slack::Rescale;
+
+use crate::certificate::infeasible;
 use crate::error::{Code, Error, Result};
 use std::ops::Range;
 
@@ -79,6 +84,11 @@ pub struct Plane {
     pub rows: Vec<(u32, f64)>,
     /// Positions in [`Scores::shared`], rising, with their slopes.
     pub shared: Vec<(u32, f64)>,
+}
+
+/// The error for numbers that are no output of an example: those of a model file may be altered.
+pub fn not_an_output(example: usize, why: &str) -> Error {
+    infeasible(&format!("example {example} has no such output: {why}"))
 }
 
 impl Plane {

@@ -81,6 +81,8 @@ pub struct Abilities {
     pub several: bool,
     /// Whether its free scalars are cuts between ranks. Such a task has curvature with the logistic loss, too.
     pub cuts: bool,
+    /// Whether outputs are structured: a search finds the most violated one.
+    pub structured: bool,
 }
 
 impl Abilities {
@@ -95,10 +97,15 @@ impl Abilities {
         threshold: false,
         several: false,
         cuts: false,
+        structured: false,
     };
 
     /// A sum over parts, each a function of the scores of its rows.
     pub const SUMMED: Abilities = Abilities { listed: false, ..Abilities::LISTED };
+
+    /// Structured outputs: a sum over examples without curvature.
+    pub const STRUCTURED: Abilities =
+        Abilities { structured: true, curved: false, drawn: false, kernel: false, ..Abilities::SUMMED };
 }
 
 /// A task.

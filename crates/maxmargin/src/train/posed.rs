@@ -479,7 +479,7 @@ impl Posed {
     /// Whether a start has the same size as this problem, and only finite numbers.
     pub(super) fn takes(&self, start: &Start, features: usize, expands: bool) -> bool {
         let ProblemShape { outputs, free: scalars, blocks, kernel_numbers } = self.problem.shape();
-        let Start { weights, thresholds: free, dual, classes, width: _ } = start;
+        let Start { weights, thresholds: free, dual, classes, outputs: _, width: _ } = start;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
         // Expansions start from their dual variables alone.
         let (numbers, scalars, blocks) =

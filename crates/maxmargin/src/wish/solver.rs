@@ -20,6 +20,10 @@ pub enum Solver {
     LinearProgram,
     /// Cutting planes with exact line search.
     CuttingPlane,
+    /// Block-coordinate Frank–Wolfe with cached outputs, for structured outputs.
+    FrankWolfe,
+    /// Cutting planes with one slack per example, for structured outputs: few searches for the most violated output.
+    NSlack,
     /// A primal-dual interior-point method, for hinge and squared hinge. It takes few steps, each of cost rows times
     /// features squared.
     InteriorPoint,
@@ -39,11 +43,13 @@ pub enum Solver {
 
 impl Solver {
     /// All solvers for data that are not a stream. [`Solver::PassiveAggressive`] is only for streams.
-    pub const ALL: [Solver; 12] = [
+    pub const ALL: [Solver; 14] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
         Solver::Newton,
         Solver::CuttingPlane,
+        Solver::FrankWolfe,
+        Solver::NSlack,
         Solver::InteriorPoint,
         Solver::QuadraticProgram,
         Solver::LinearProgram,
@@ -63,6 +69,8 @@ impl Solver {
             Solver::QuadraticProgram => "quadratic-program",
             Solver::LinearProgram => "linear-program",
             Solver::CuttingPlane => "cutting-plane",
+            Solver::FrankWolfe => "frank-wolfe",
+            Solver::NSlack => "n-slack",
             Solver::InteriorPoint => "interior-point",
             Solver::Sgd => "sgd",
             Solver::AveragedSgd => "averaged-sgd",
@@ -86,7 +94,9 @@ impl Solver {
 
     /// Whether its solution can be polished to the last digits.
     pub(crate) fn can_be_polished(self) -> bool {
-        !self.is_stochastic() && !self.is_hard_margin() && !matches!(self, Solver::Lasvm | Solver::PassiveAggressive)
+        !self.is_stochastic()
+            && !self.is_hard_margin()
+            && !matches!(self, Solver::FrankWolfe | Solver::NSlack | Solver::Lasvm | Solver::PassiveAggressive)
     }
 
     /// Whether it learns only weights of features and does not use kernel values.
@@ -96,6 +106,8 @@ impl Solver {
             | Solver::QuadraticProgram
             | Solver::LinearProgram
             | Solver::CuttingPlane
+            | Solver::FrankWolfe
+            | Solver::NSlack
             | Solver::InteriorPoint
             | Solver::AveragedSgd
             | Solver::PassiveAggressive => true,

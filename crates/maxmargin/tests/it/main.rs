@@ -34,5 +34,6 @@ mod progress;
 mod ratings;
 mod several;
 mod stochastic;
+mod structured;
 mod weight_as;
 mod weights;

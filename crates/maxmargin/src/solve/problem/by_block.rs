@@ -5,7 +5,7 @@ use super::{
     Expanded, Later, Over, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one, restated,
     stochastic, through_kernel, weights_of,
 };
-use crate::certificate::{Witness, relative_gap};
+use crate::certificate::{ALTERED, Witness, relative_gap};
 use crate::data::{Dataset, Design, PairCounts};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -252,7 +252,7 @@ fn bound<T: Independent + Objective>(
         Witness::Rounded(width) => {
             rounded_values(task, design, weights, scores, threshold, *width, rule, cancel).map(|values| values.1)
         }
-        Witness::Classes(_) => Err(infeasible("it belongs to another task")),
+        Witness::Classes(_) | Witness::Outputs(_) => Err(infeasible("it belongs to another task")),
         Witness::Weights => smooth_bound(task, design, scores, threshold, rule, cancel),
         Witness::Cuts(cuts) => {
             let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
@@ -344,7 +344,7 @@ pub(super) fn check_shortfall(shortfall: f64) -> Result<()> {
         return Ok(());
     }
     let message = format!("a margin that should be reached is missed by a relative {shortfall:e}");
-    Err(Error::new(Code::CertificateMismatch, message).help(super::ALTERED))
+    Err(Error::new(Code::CertificateMismatch, message).help(ALTERED))
 }
 
 /// Certifies a hard margin. Every margin must be reached: then the weights bound the optimum from above, and the

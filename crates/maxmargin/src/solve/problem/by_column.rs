@@ -192,7 +192,7 @@ impl ByColumn {
                 Some(ColumnWitness::Dual(SparseDual { blocks, ..SparseDual::default() }))
             }
             Witness::Weights => Some(ColumnWitness::Weights),
-            Witness::Columns(_) | Witness::Classes(_) => None,
+            Witness::Columns(_) | Witness::Classes(_) | Witness::Outputs(_) => None,
         };
         let witness = witness.ok_or_else(|| Error::new(Code::Internal, "a column has too many rows"))?;
         let lower_bound = lower_bound.map(|bound| bound.min(objective));

@@ -365,7 +365,7 @@ impl<T: PartTask> Problem for ByPart<T> {
         let at = PartPoint { design, weights, free: &free, rule: self.rule };
         let width = match stated.witness {
             Some(Witness::Rounded(width)) if settings.loss == Loss::Hinge => Some(*width),
-            Some(Witness::Dual(_) | Witness::Rounded(_) | Witness::Columns(_)) => {
+            Some(Witness::Dual(_) | Witness::Rounded(_) | Witness::Columns(_) | Witness::Outputs(_)) => {
                 return Err(infeasible("it belongs to another task"));
             }
             _ => None,

@@ -9,6 +9,7 @@
 //! | [`ByPart`] | a sum over parts, with curvature | Newton's method, cutting planes; kernels by Newton's method; drawn pairs |
 //! | [`ByRank`] | ratings, as both | Newton's method, cutting planes; kernels by SMO |
 //! | [`ByDual`] | one constraint a block, and no more | dual solvers, linear and through kernels |
+//! | [`ByOracle`] | a search for the most violated of very many outputs | Frank–Wolfe, cutting planes |
 //! | [`ByColumn`] | the sides and weights of rows in each column of an output code | those of [`ByBlock`], for weights |
 //!
 //! One function, [`plan`], decides which of these solves what.
@@ -16,6 +17,7 @@
 mod by_block;
 mod by_column;
 mod by_dual;
+mod by_oracle;
 mod by_part;
 mod by_rank;
 mod class_expansion;
@@ -30,6 +32,7 @@ mod through_kernel;
 pub(crate) use by_block::{BlockTask, ByBlock, ROUNDING};
 pub(crate) use by_column::ByColumn;
 pub use by_dual::ByDual;
+pub use by_oracle::{ByOracle, Meaning};
 pub use by_part::{ByPart, PartTask};
 pub(crate) use by_rank::ByRank;
 pub(crate) use expanded::Expanded;
@@ -37,7 +40,7 @@ pub use plan::{Support, plan, support_table};
 pub(crate) use stochastic::{descent, stochastic};
 
 use super::{CurvedRisk, Machine, Referee, RoundedHinge, Sampled, Solution, Start, Stop};
-use crate::certificate::{Scorer, Witness, relative_gap};
+use crate::certificate::{Scorer, Witness, infeasible, relative_gap};
 use crate::data::{Dataset, Design};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -161,15 +164,6 @@ pub(super) fn weights_of(scorer: &Scorer) -> Result<&[f64]> {
         Scorer::Mapped(mapped) => Ok(&mapped.weights),
         Scorer::Expansion(_) => Err(Error::new(Code::Internal, "a sum of kernels has no weights")),
     }
-}
-
-/// What to do about a certificate that does not hold.
-pub(crate) const ALTERED: &str =
-    "the model file was altered, or was made by an earlier or a defective program; train it again";
-
-/// The error for a witness that proves nothing.
-pub(crate) fn infeasible(why: &str) -> Error {
-    Error::new(Code::CertificateMismatch, format!("the witness proves nothing: {why}")).help(ALTERED)
 }
 
 /// A solution whose objective or bound was recomputed has converged only if the new values say so.

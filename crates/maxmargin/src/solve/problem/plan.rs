@@ -77,6 +77,8 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
     let outnumber = |times: usize| density >= DENSE && constraints > features.saturating_mul(times);
     if settings.is_hard_margin() {
         Solver::QuadraticProgram
+    } else if abilities.structured {
+        Solver::FrankWolfe
     } else if settings.expands() && (abilities.listed || abilities.several) {
         Solver::Smo
     } else if abilities.several && !abilities.listed && settings.loss != Loss::Logistic {
@@ -97,10 +99,14 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
 
 /// Whether a solver supports a task with these abilities and this loss, for weights or with kernel values.
 pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kernel: bool) -> bool {
-    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold, several, cuts } = abilities;
+    let Abilities { listed, curved, weights, drawn, kernel, barrier, threshold, several, cuts, structured } = abilities;
     let smooth_or_listed = listed || several || loss != Loss::Logistic;
     if by_kernel && (!kernel || solver.learns_weights_alone()) {
         return false;
+    }
+    if structured {
+        let known = matches!(solver, Solver::FrankWolfe | Solver::NSlack | Solver::CuttingPlane);
+        return known && !by_kernel && loss == Loss::Hinge;
     }
     // Only Newton's method supports the barrier that keeps the threshold of three outcomes above zero.
     if barrier {
@@ -127,6 +133,7 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         Solver::LinearProgram => listed && threshold,
         Solver::Newton | Solver::CuttingPlane => curved && smooth_or_listed,
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => drawn && smooth_or_listed,
+        Solver::FrankWolfe | Solver::NSlack => false,
         // `auto` is not a solver, and passive-aggressive steps are for streams.
         Solver::Auto | Solver::PassiveAggressive => false,
     }
@@ -141,6 +148,21 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
             "passive-aggressive steps learn from a stream".to_string(),
             "use `maxmargin learn compare`, or leave ⟦solver⟧ out",
         );
+    }
+    if abilities.structured {
+        return match settings.kernel.kind {
+            KernelKind::Linear if settings.loss != Loss::Hinge => {
+                refuse(format!("structured outputs take the hinge, and not {loss} loss"), "leave ⟦loss⟧ out")
+            }
+            KernelKind::Linear => refuse(
+                format!("structured outputs are not solved by `{}`", solver.name()),
+                "leave ⟦solver⟧ out, or use frank-wolfe, n-slack or cutting-plane",
+            ),
+            _ => refuse(
+                "structured outputs learn weights, and a kernel model has none".to_string(),
+                "use ⟦approximate=nystrom:1000⟧, or leave ⟦kernel⟧ out",
+            ),
+        };
     }
     let expands = settings.expands();
     let logistic = settings.loss == Loss::Logistic;
