@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     from .passive_aggressive import PAComparator
     from .ranker import SVMRanker
     from .reading import load
+    from .structured import Oracle, StructuredSVM, check_oracle
     from .tuning import Tuned, tune
 
 #: The module of each name, so that importing the package imports neither numpy nor scikit-learn.
 _WHERE = {
+    "Oracle": "structured",
     "PAComparator": "passive_aggressive",
     "SVMClassifier": "classifier",
     "SVMComparator": "comparator",
     "SVMOrdinal": "ordinal",
     "SVMRanker": "ranker",
+    "StructuredSVM": "structured",
     "Tuned": "tuning",
+    "check_oracle": "structured",
     "load": "reading",
     "tune": "tuning",
 }
@@ -41,15 +45,18 @@ __all__ = [
     "Dataset",
     "MaxmarginError",
     "Model",
+    "Oracle",
     "PAComparator",
     "Progress",
     "SVMClassifier",
     "SVMComparator",
     "SVMOrdinal",
     "SVMRanker",
+    "StructuredSVM",
     "Tried",
     "Tuned",
     "__version__",
+    "check_oracle",
     "load",
     "metrics",
     "tune",

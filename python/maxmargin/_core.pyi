@@ -188,6 +188,10 @@ class Model:
         """The settings, as JSON."""
 
     @property
+    def reading(self) -> str | None:
+        """How the training data were read, as a text, or None."""
+
+    @property
     def weights(self) -> _Float | None:
         """Weights of the (scaled) features, or None; shape (k, features) if a row has k scores."""
 
@@ -364,6 +368,9 @@ class Tried:
     def mean(self) -> float:
         """The mean of the first metric over the folds."""
 
+def check_oracle(given: Any) -> str | None:
+    """What is wrong with an oracle, or None."""
+
 def command(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code."""
 
@@ -415,3 +422,16 @@ def train(
     data: Dataset, settings: str, threads: int = 0, callback: Callable[[Progress], object] | None = None
 ) -> Model:
     """Train a model on data with settings given as JSON."""
+
+def train_oracle(
+    given: Any,
+    settings: str,
+    name: str,
+    reading: str,
+    threads: int = 1,
+    callback: Callable[[Progress], object] | None = None,
+) -> tuple[Model, int, float]:
+    """Train a model of an oracle and its examples. Returns the model, the number of searches and the seconds they took."""
+
+def verify_oracle(given: Any, model: Model, threads: int = 1) -> tuple[float, float | None, float | None]:
+    """Recompute objective, lower bound and gap of a model of an oracle. Raises an error if they do not hold."""

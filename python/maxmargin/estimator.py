@@ -332,14 +332,8 @@ class MarginEstimator(BaseEstimator):
 
     def _adopt(self, model: _core.Model, data: _core.Dataset) -> Self:
         """Sets the fitted attributes from a model."""
-        self.model_ = model
+        self._measure(model)
         self.n_features_in_ = model.n_features
-        self.objective_ = model.objective
-        # Both are sums in double precision. At the optimum, the last bit may differ in either direction.
-        self.lower_bound_ = None if model.lower_bound is None else min(model.lower_bound, model.objective)
-        self.gap_ = model.gap
-        self.converged_ = model.converged
-        self.n_iter_ = max(1, model.passes)
         for name in ("coef_", "dual_coef_", "support_", "intercept_", "threshold_", "gamma_"):
             self.__dict__.pop(name, None)
         if model.weights is not None:
@@ -351,6 +345,22 @@ class MarginEstimator(BaseEstimator):
         support = model.support(data, self._threads())
         if support is not None:
             self.support_ = support
+        self._warn_unless_converged()
+        return self
+
+    def _measure(self, model: _core.Model) -> None:
+        """Sets the attributes that say how good the model is."""
+        self.model_ = model
+        self.objective_ = model.objective
+        # Both are sums in double precision. At the optimum, the last bit may differ in either direction.
+        self.lower_bound_ = None if model.lower_bound is None else min(model.lower_bound, model.objective)
+        self.gap_ = model.gap
+        self.converged_ = model.converged
+        self.n_iter_ = max(1, model.passes)
+
+    def _warn_unless_converged(self) -> None:
+        """Warns about a model whose gap did not reach the tolerance, or that has none."""
+        model = self.model_
         if not (model.converged or model.finished or model.stopped_early):
             gap = "not known" if model.gap is None else f"{model.gap:.1e}"
             warnings.warn(
@@ -366,7 +376,6 @@ class MarginEstimator(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=frames_of_the_package(),
             )
-        return self
 
     def _remedy(self) -> str:
         """What to do about a fit that did not converge."""

@@ -16,6 +16,7 @@ mod online;
 mod run;
 mod select;
 mod settings;
+mod structured;
 mod train;
 
 use pyo3::prelude::*;
@@ -51,6 +52,9 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(metric::evaluate, module)?)?;
     module.add_function(wrap_pyfunction!(run::_panic, module)?)?;
     module.add_function(wrap_pyfunction!(select::tune, module)?)?;
+    module.add_function(wrap_pyfunction!(structured::check_oracle, module)?)?;
+    module.add_function(wrap_pyfunction!(structured::train_oracle, module)?)?;
+    module.add_function(wrap_pyfunction!(structured::verify_oracle, module)?)?;
     module.add_function(wrap_pyfunction!(train::train, module)?)?;
     Ok(())
 }

@@ -72,10 +72,15 @@ fn table<'py>(
 impl Model {
     pub(crate) fn trained(trained: Trained, data: &Dataset) -> PyResult<Model> {
         data.unchanged().or_raise()?;
+        Ok(Model::read_as(trained, data.reading.clone()))
+    }
+
+    /// A trained model with the text that says how its data were read.
+    pub(crate) fn read_as(trained: Trained, reading: String) -> Model {
         let Trained { mut model, stop, trace, .. } = trained;
-        model.reading = Some(data.reading.clone());
+        model.reading = Some(reading);
         let trace = trace.iter().map(|point| (point.pass, point.objective, point.lower_bound, point.seconds)).collect();
-        Ok(Model { model, stop: Some(stop), trace })
+        Model { model, stop: Some(stop), trace }
     }
 
     /// Numbers of all scores, those of one score after those of another: shape (k, n), or (n,) for one score.
@@ -270,6 +275,12 @@ impl Model {
         serde_json::to_string(&self.model.settings)
             .map_err(|error| Error::new(Code::Internal, error.to_string()))
             .or_raise()
+    }
+
+    /// How the training data were read, as a text, or None.
+    #[getter]
+    fn reading(&self) -> Option<&str> {
+        self.model.reading.as_deref()
     }
 
     /// Weights of the (scaled) features, or None; shape (k, features) if a row has k scores.

@@ -149,6 +149,32 @@ pub(crate) fn job<T: Send>(
     callback: Option<&Py<PyAny>>,
     work: impl FnOnce(&mut dyn Observer, &Cancel) -> maxmargin::Result<T> + Send,
 ) -> PyResult<T> {
+    watched(py, threads, callback, &|| {}, work)
+}
+
+/// The same for a job that calls Python: the method `interrupt` of the given object ends calls that run while the job is
+/// abandoned.
+pub(crate) fn interruptible<T: Send>(
+    py: Python<'_>,
+    (threads, callback): (usize, Option<&Py<PyAny>>),
+    calls: &Py<PyAny>,
+    work: impl FnOnce(&mut dyn Observer, &Cancel) -> maxmargin::Result<T> + Send,
+) -> PyResult<T> {
+    let interrupt = || {
+        // There is no one to tell about an exception: another one is already on its way.
+        let _ = Python::attach(|py| calls.call_method0(py, "interrupt"));
+    };
+    watched(py, threads, callback, &interrupt, work)
+}
+
+/// The same with an action for when the job is abandoned.
+fn watched<T: Send>(
+    py: Python<'_>,
+    threads: usize,
+    callback: Option<&Py<PyAny>>,
+    interrupt: &(dyn Fn() + Sync),
+    work: impl FnOnce(&mut dyn Observer, &Cancel) -> maxmargin::Result<T> + Send,
+) -> PyResult<T> {
     let cancel = Cancel::new();
     let (events_in, events) = channel();
     let (answers_in, answers) = channel();
@@ -172,6 +198,7 @@ pub(crate) fn job<T: Send>(
             let mut give_up = || {
                 freeing_later.get_or_insert_with(free_later);
                 cancel.abandon();
+                interrupt();
             };
             loop {
                 match events.recv_timeout(LOOK) {

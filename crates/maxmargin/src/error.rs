@@ -139,6 +139,8 @@ codes! {
     NuTooSmall = 322, 2, "nu too small for a margin";
     /// Comparisons from which no useful threshold is learned.
     NoThreshold = 323, 2, "no threshold for ties";
+    /// An oracle of the user that breaks a rule of oracles.
+    BadOracle = 330, 2, "oracle breaks a rule";
     /// A combination of task and solver that does not exist.
     Unsupported = 401, 2, "combination not supported";
     /// A setting outside its range.

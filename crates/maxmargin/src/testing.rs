@@ -1,4 +1,5 @@
-//! Checks for your own tasks: whether slopes, curvature and constraints agree with the value.
+//! Checks for your own tasks: whether slopes, curvature and constraints agree with the value. For structured outputs and
+//! your own oracles there are [`check_structure`] and [`check_oracle`].
 //!
 //! Each check takes a task and a point: the scores of all rows (several scores of one row are next to each other) and
 //! the free scalars. It returns a description of what is wrong:
@@ -21,6 +22,10 @@
 //! Choose points in general position, such as random numbers of about the size of a margin. Try several points, so that
 //! some constraints are violated and some are not. If a kink happens to lie within a step of the differences, the
 //! slopes on its two sides differ, and every value between them is accepted.
+
+mod outputs;
+
+pub use outputs::{check_oracle, check_structure};
 
 use crate::error::Error;
 use crate::random::Random;

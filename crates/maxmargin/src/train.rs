@@ -3,6 +3,7 @@
 mod approximate;
 mod calibrated;
 mod early_stopping;
+mod own_outputs;
 mod partition;
 mod posed;
 mod ratings;

@@ -63,8 +63,8 @@ pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
 pub(crate) use problem::{ByBlock, ByColumn, ByRank, ROUNDING, descent};
 pub use problem::{
-    ByDual, ByOracle, ByPart, Meaning, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan,
-    support_table,
+    ByDual, ByJointFeature, ByOracle, ByPart, Meaning, PartTask, Problem, ProblemShape, Run, Stated, Support, Values,
+    plan, support_table,
 };
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
 pub use rounded_hinge::RoundedHinge;

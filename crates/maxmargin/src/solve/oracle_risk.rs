@@ -79,6 +79,10 @@ impl Objective for MostViolated<'_> {
         self.structure.shared()
     }
 
+    fn prepare(&self, shared: &[f64]) -> Result<()> {
+        self.structure.prepare(shared)
+    }
+
     fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, found: &mut Found) -> Result<f64> {
         slopes.scores.fill(0.0);
         let cost = self.cost * self.structure.weight(at.part);

@@ -14,12 +14,14 @@
 //! variables, JMLR 6, 2005; Yue, Finley, Radlinski & Joachims, A support vector method for optimizing average precision,
 //! SIGIR 2007.
 
+mod oracle;
 mod slack;
 
+pub use oracle::{Encoded, Examples, Features, Oracle};
 pub use slack::Rescale;
 
 use crate::certificate::infeasible;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use std::ops::Range;
 
 /// The outputs of examples, seen through scores.
@@ -53,13 +55,18 @@ pub trait Structure: Send + Sync {
         1.0
     }
 
+    /// Called before searches at new shared scores, for what is computed once for all of them. A solver calls it whenever
+    /// these scores have changed.
+    fn prepare(&self, _shared: &[f64]) -> Result<()> {
+        Ok(())
+    }
+
     /// Writes the output with the largest loss + score. The same scores give the same output.
     fn most_violated(&self, example: usize, at: Scores<'_>, output: &mut Vec<u32>) -> Result<()>;
 
     /// Writes the output with the largest loss · (1 + score − score of the truth), for slack rescaling.
     fn most_violated_by_slack(&self, _example: usize, _at: Scores<'_>, _output: &mut Vec<u32>) -> Result<()> {
-        Err(Error::new(Code::Unsupported, "this task cannot search for the output that slack rescaling needs")
-            .help("use ⟦rescale=margin⟧"))
+        Err(oracle::no_slack_search())
     }
 
     /// Writes the plane of an output. An error if the numbers are no output of the example: they may come from a file.

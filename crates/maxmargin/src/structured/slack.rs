@@ -69,6 +69,10 @@ impl Structure for BySlack {
         self.0.largest_loss()
     }
 
+    fn prepare(&self, shared: &[f64]) -> Result<()> {
+        self.0.prepare(shared)
+    }
+
     fn most_violated(&self, example: usize, at: Scores<'_>, output: &mut Vec<u32>) -> Result<()> {
         self.0.most_violated_by_slack(example, at, output)
     }

@@ -204,6 +204,11 @@ pub trait Objective: Sync {
     /// Number of free scalars (an intercept, cuts between grades) in addition to the scores.
     fn thresholds(&self) -> usize;
 
+    /// Called before parts are evaluated at new free scalars, for what is computed once for all parts.
+    fn prepare(&self, _thresholds: &[f64]) -> Result<()> {
+        Ok(())
+    }
+
     /// The value of a part. Writes its derivative by each score, and adds its derivative by each free scalar.
     fn evaluate(&self, at: &Place<'_>, slopes: Slopes<'_>, memo: &mut Self::Memo) -> Result<f64>;
 

@@ -252,6 +252,7 @@ impl Fixed<'_> {
 
     /// Searches the most violated output of each example at a point, and adds it to the corners. Returns the loss of each.
     fn search(&self, blocks: &mut [Block], point: &Point) -> Result<Vec<f64>> {
+        self.structure.prepare(&point.shared)?;
         let jobs: Vec<&mut [Block]> = blocks.chunks_mut(RUN).collect();
         let found = parallel::map_each(jobs, |job, blocks| -> Result<Vec<f64>> {
             self.buffers.lend(|buffers| {

@@ -290,6 +290,7 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         self.point.copy_from_slice(w);
         // The prepared line is no longer valid.
         self.direction_scores = Vec::new();
+        self.task.prepare(&w[weights..])?;
         let folded = self.design.fold_outputs(&w[..weights], self.outputs);
         let mut lanes = std::mem::take(&mut self.lanes);
         let mut scores = std::mem::take(&mut self.scores);
@@ -361,6 +362,7 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         let weights = self.weights();
         let thresholds: Vec<f64> =
             self.point[weights..].iter().zip(&self.direction[weights..]).map(|(t, d)| t + step * d).collect();
+        self.task.prepare(&thresholds)?;
         let this = &*self;
         let lanes = this.lanes.len();
         let sums = parallel::try_map(lanes, |lane| this.lane_along(&this.lanes[lane], step, &thresholds))?;

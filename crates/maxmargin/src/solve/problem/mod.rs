@@ -10,6 +10,7 @@
 //! | [`ByRank`] | ratings, as both | Newton's method, cutting planes; kernels by SMO |
 //! | [`ByDual`] | one constraint a block, and no more | dual solvers, linear and through kernels |
 //! | [`ByOracle`] | a search for the most violated of very many outputs | Frank–Wolfe, cutting planes |
+//! | [`ByJointFeature`] | the same where weights belong to joint features of input and output | those of [`ByOracle`] |
 //! | [`ByColumn`] | the sides and weights of rows in each column of an output code | those of [`ByBlock`], for weights |
 //!
 //! One function, [`plan`], decides which of these solves what.
@@ -17,6 +18,7 @@
 mod by_block;
 mod by_column;
 mod by_dual;
+mod by_joint_feature;
 mod by_oracle;
 mod by_part;
 mod by_rank;
@@ -32,6 +34,7 @@ mod through_kernel;
 pub(crate) use by_block::{BlockTask, ByBlock, ROUNDING};
 pub(crate) use by_column::ByColumn;
 pub use by_dual::ByDual;
+pub use by_joint_feature::ByJointFeature;
 pub use by_oracle::{ByOracle, Meaning};
 pub use by_part::{ByPart, PartTask};
 pub(crate) use by_rank::ByRank;

@@ -1,0 +1,36 @@
+//! Examples of the user's own oracle as a task: training, and verifying a model of them.
+
+use super::{Poses, Trained, Verification, train_own};
+use crate::certificate::Decoder;
+use crate::data::{Dataset, Subset};
+use crate::error::{Code, Error, Result};
+use crate::model::Model;
+use crate::run::{Cancel, Observer};
+use crate::settings::Settings;
+use crate::solve::{ByJointFeature, Problem};
+use crate::structured::{Examples, Oracle};
+
+impl<O: Oracle + 'static> Poses for Examples<O> {
+    fn pose(&self, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Box<dyn Problem>> {
+        ByJointFeature::check(settings)?;
+        if data.rows() != self.len() || data.cols() != self.dimension() {
+            let message = format!("{} rows of data stand for {} examples", data.rows(), self.len());
+            return Err(Error::new(Code::OtherData, message).help("give the data set of the examples themselves"));
+        }
+        let meaning = |_: &[f64]| Decoder::Score { free: Vec::new() };
+        Ok(Box::new(ByJointFeature::new(self.structure(subset), "example", Box::new(meaning))))
+    }
+}
+
+impl<O: Oracle + 'static> Examples<O> {
+    /// Trains a model, whose weights are those of the joint features.
+    pub fn train(&self, settings: &Settings, observer: &mut dyn Observer, cancel: &Cancel) -> Result<Trained> {
+        train_own(self, self.data(), settings, observer, cancel)
+    }
+
+    /// Recomputes everything that the certificate of a model claims. An error if the examples differ from those that the
+    /// model was trained on, or if a claim does not hold.
+    pub fn verify(&self, model: &Model, cancel: &Cancel) -> Result<Verification> {
+        model.verify_own(self, self.data(), cancel)
+    }
+}
