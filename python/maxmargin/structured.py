@@ -62,7 +62,11 @@ METHODS = ("joint_feature", "loss", "most_violated", "predict")
 
 def _listed(name: str, values: Any) -> list[Any]:
     """The items of a sequence of inputs or outputs."""
-    if values is None or isinstance(values, str | bytes) or not (hasattr(values, "__len__") or hasattr(values, "shape")):
+    if (
+        values is None
+        or isinstance(values, str | bytes)
+        or not (hasattr(values, "__len__") or hasattr(values, "shape"))
+    ):
         raise TypeError(f"{name} must be a sequence with one item for each example, and is {values!r}")
     rows = getattr(values, "iloc", values)
     if isinstance(values, np.ndarray) and values.ndim == 0:
@@ -104,7 +108,11 @@ class _Calls:
         known, y = self.last
         if known != content:
             try:
-                y = self._call(self.oracle.decode, outputs.to_numbers(content)) if self.own_code else outputs.decoded(content)
+                y = (
+                    self._call(self.oracle.decode, outputs.to_numbers(content))
+                    if self.own_code
+                    else outputs.decoded(content)
+                )
             except (KeyError, TypeError, ValueError) as error:
                 error.add_note("The output is decoded from numbers, which a model file holds.")
                 raise
@@ -134,7 +142,9 @@ class _Calls:
         if hasattr(feature, "tocoo"):
             arrays.check_sparse("the joint feature", feature)
             if len(feature.shape) == 2 and feature.shape[0] != 1:
-                raise ValueError(f"the joint feature of example {example} has shape {feature.shape}: it must be one row")
+                raise ValueError(
+                    f"the joint feature of example {example} has shape {feature.shape}: it must be one row"
+                )
             entries = feature.tocoo()
             places = entries.coords[-1] if hasattr(entries, "coords") else entries.col
             values = np.require(entries.data, dtype=np.float64, requirements=["C", "A"])

@@ -151,16 +151,14 @@ impl Oracle for Called {
     }
 
     fn words(&self, y: &Coded) -> Option<String> {
-        self.call(EXAMPLE.get(), |calls| {
-            calls.call_method1("words", (PyBytes::new(calls.py(), &y.0),))?.extract()
-        })
-        .ok()
+        self.call(EXAMPLE.get(), |calls| calls.call_method1("words", (PyBytes::new(calls.py(), &y.0),))?.extract()).ok()
     }
 
     fn prepare(&self, w: &[f64]) -> Result<()> {
         self.call(0, |calls| {
             let array = frozen(calls.py(), w)?.unbind();
-            *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Prepared { place: place_of(w), array });
+            *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(Prepared { place: place_of(w), array });
             Ok(())
         })
     }

@@ -416,8 +416,8 @@ impl<O: Oracle> Structure for Searched<O> {
     fn plane(&self, example: usize, output: &[u32], plane: &mut Plane) -> Result<()> {
         let y = O::Output::decode(output).ok_or_else(|| not_an_output(example, "the numbers are not decoded"))?;
         plane.clear();
-        plane.loss = self.inner.loss(example, &y)?;
         plane.shared = self.inner.features(example, &y)?.entries;
+        plane.loss = self.inner.loss(example, &y)?;
         plane.shared.extend(self.inner.truths[example].entries.iter().map(|&(entry, value)| (entry, -value)));
         plane.tidy();
         Ok(())

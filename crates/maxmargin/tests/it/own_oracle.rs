@@ -73,9 +73,9 @@ impl Oracle for Diverse {
 }
 // -- the end of the oracle --
 
-const FOUND: usize = 9;
+const FOUND: usize = 7;
 
-/// Searches with nine documents each. A document is about one or two of five topics and has words of them; words that are
+/// Searches with seven documents each. A document is about one or two of five topics and has words of them; words that are
 /// rare among the documents say nothing.
 fn searches(count: usize, seed: u64) -> (Diverse, Vec<Vec<u32>>) {
     let mut numbers = Numbers::new(seed);
@@ -113,7 +113,7 @@ fn examples(count: usize, seed: u64) -> Examples<Diverse> {
 
 fn settings(solver: Solver) -> Settings {
     let own = Settings::of(OwnSettings { name: "diverse".to_string() });
-    Settings { regularisation: Regularisation::C(1.0), tolerance: 1e-4, max_passes: 2000, solver, ..own }
+    Settings { regularisation: Regularisation::C(1.0), tolerance: 1e-3, max_passes: 2000, solver, ..own }
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn an_oracle_of_the_users_own_trains_verifies_saves_and_predicts() {
     assert_eq!(check_oracle(&examples), Ok(()));
     let trained = examples.train(&settings(Solver::Auto), &mut Silent, &Cancel::new()).expect("trains");
     let certificate = &trained.model.certificate;
-    assert!(certificate.converged && certificate.gap().is_some_and(|gap| gap <= 1e-4), "{certificate:?}");
+    assert!(certificate.converged && certificate.gap().is_some_and(|gap| gap <= 1e-3), "{certificate:?}");
     assert_eq!((certificate.constraints, certificate.rows, trained.model.features()), (60, 60, 2 * LEVELS));
 
     // Saved, loaded, verified: the file does not contain the code of the oracle.
@@ -178,7 +178,7 @@ fn the_search_of_the_example_is_the_best_of_all_subsets() {
 
 #[test]
 fn all_solvers_agree_on_the_example() {
-    let examples = examples(40, 5);
+    let examples = examples(15, 5);
     let mut found = Vec::new();
     for solver in [Solver::FrankWolfe, Solver::NSlack, Solver::CuttingPlane] {
         let trained = examples.train(&settings(solver), &mut Silent, &Cancel::new()).expect("trains");
