@@ -20,6 +20,7 @@ use crate::random::scramble;
 use crate::wording::counted;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a user states about the outputs of a task. The four methods without a default suffice.
 ///
@@ -48,9 +49,10 @@ pub trait Oracle: Send + Sync {
         Err(no_slack_search())
     }
 
-    /// The largest loss of an output over all inputs, if it is known. The number of rounds of cutting planes grows with it.
-    fn largest_loss(&self) -> f64 {
-        f64::INFINITY
+    /// The largest loss of an output over all inputs, if it is known. The number of rounds of cutting planes grows with it,
+    /// and margins count as reached by their share of it. Otherwise the largest one met so far is taken.
+    fn largest_loss(&self) -> Option<f64> {
+        None
     }
 
     /// w·Ψ(x, y)
@@ -331,12 +333,12 @@ impl<O: Oracle + 'static> Examples<O> {
             _ => self.data.weights().map_or(1.0, |weights| weights[example]),
         };
         let weights = (0..self.len()).map(weight).collect();
-        self.rescale.of(Box::new(Searched { inner: Arc::clone(&self.inner), weights }))
+        self.rescale.of(Box::new(Searched::new(&self.inner, weights)))
     }
 
     /// The structure of all examples, with the loss as the margin.
     pub(crate) fn by_margin(&self) -> Box<dyn Structure> {
-        Box::new(Searched { inner: Arc::clone(&self.inner), weights: vec![1.0; self.len()] })
+        Box::new(Searched::new(&self.inner, vec![1.0; self.len()]))
     }
 }
 
@@ -362,7 +364,8 @@ impl<O: Oracle> Inner<O> {
     fn loss(&self, example: usize, y: &O::Output) -> Result<f64> {
         let loss = self.oracle.loss(&self.outputs[example], y)?;
         if loss.is_finite() && loss >= 0.0 {
-            return Ok(loss);
+            // Without the sign of −0.
+            return Ok(loss + 0.0);
         }
         Err(bad_oracle(example, &format!("the loss of an output is {loss}, and must be a number of zero or more")))
     }
@@ -372,6 +375,14 @@ impl<O: Oracle> Inner<O> {
 struct Searched<O: Oracle> {
     inner: Arc<Inner<O>>,
     weights: Vec<f64>,
+    /// The bits of the largest loss met, and at least of 1: those of numbers that are not negative have their order.
+    largest: AtomicU64,
+}
+
+impl<O: Oracle> Searched<O> {
+    fn new(inner: &Arc<Inner<O>>, weights: Vec<f64>) -> Searched<O> {
+        Searched { inner: Arc::clone(inner), weights, largest: AtomicU64::new(1.0f64.to_bits()) }
+    }
 }
 
 impl<O: Oracle> Structure for Searched<O> {
@@ -392,7 +403,8 @@ impl<O: Oracle> Structure for Searched<O> {
     }
 
     fn largest_loss(&self) -> f64 {
-        self.inner.oracle.largest_loss()
+        let met = || f64::from_bits(self.largest.load(Ordering::Relaxed));
+        self.inner.oracle.largest_loss().unwrap_or_else(met)
     }
 
     fn prepare(&self, shared: &[f64]) -> Result<()> {
@@ -418,6 +430,7 @@ impl<O: Oracle> Structure for Searched<O> {
         plane.clear();
         plane.shared = self.inner.features(example, &y)?.entries;
         plane.loss = self.inner.loss(example, &y)?;
+        self.largest.fetch_max(plane.loss.to_bits(), Ordering::Relaxed);
         plane.shared.extend(self.inner.truths[example].entries.iter().map(|&(entry, value)| (entry, -value)));
         plane.tidy();
         Ok(())

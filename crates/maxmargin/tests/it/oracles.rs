@@ -12,6 +12,7 @@ use maxmargin::structured::{Examples, Features, Oracle, Plane, Rescale, Scores, 
 use maxmargin::task::{Intercept, Multiclass};
 use maxmargin::testing::{check_oracle, check_structure};
 use maxmargin::train::train;
+use maxmargin::wish::Margin;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -134,8 +135,8 @@ impl Oracle for Classes {
         }
     }
 
-    fn largest_loss(&self) -> f64 {
-        1.0
+    fn largest_loss(&self) -> Option<f64> {
+        Some(1.0)
     }
 }
 
@@ -180,6 +181,33 @@ fn several_classes_as_an_oracle_have_the_optimum_of_the_joint_classifier() {
                 examples.verify(&model, &Cancel::new()).expect("the certificate holds");
             }
         }
+    }
+}
+
+#[test]
+fn hard_margins_and_stochastic_steps_learn_from_an_oracle() {
+    let inputs: Vec<Vec<f64>> =
+        (0..30).map(|at| (0..3).map(|column| f64::from(u8::from(at % 3 == column)))).map(Iterator::collect).collect();
+    let outputs: Vec<Class> = (0..30).map(|at| Class(at % 3)).collect();
+    let examples = |outputs| Examples::new(Classes::new(3, 3), 9, inputs.clone(), outputs).expect("examples");
+    let separable = examples(outputs.clone());
+    let hard = Settings { margin: Margin::Hard, ..own(1.0, Solver::Auto) };
+    let model = separable.train(&hard, &mut Silent, &Cancel::new()).expect("trains").model;
+    // Each class needs w_own − w_other = 1 in its feature: 2/3 and twice −1/3.
+    assert!(model.certificate.converged && (model.certificate.objective - 1.0).abs() < 1e-6, "{:?}", model.certificate);
+    separable.verify(&model, &Cancel::new()).expect("the certificate holds");
+    let mut mistaken = outputs;
+    mistaken[7] = Class(0);
+    let error = examples(mistaken).train(&hard, &mut Silent, &Cancel::new()).expect_err("a contradiction");
+    assert_eq!(error.code(), Code::NotSeparable, "{error}");
+
+    let soft = separable.train(&own(1.0, Solver::Auto), &mut Silent, &Cancel::new()).expect("trains").model;
+    for solver in [Solver::AveragedSgd, Solver::Pegasos] {
+        let settings = Settings { max_passes: 200, ..own(1.0, solver) };
+        let model = separable.train(&settings, &mut Silent, &Cancel::new()).expect("trains").model;
+        let (found, best) = (model.certificate.objective, soft.certificate.objective);
+        assert!(found >= best * (1.0 - 1e-5) && found <= 1.05 * best, "{solver:?}: {found} {best}");
+        separable.verify(&model, &Cancel::new()).expect("the objective holds");
     }
 }
 
