@@ -188,10 +188,6 @@ class Model:
         """The settings, as JSON."""
 
     @property
-    def reading(self) -> str | None:
-        """How the training data were read, as a text, or None."""
-
-    @property
     def weights(self) -> _Float | None:
         """Weights of the (scaled) features, or None; shape (k, features) if a row has k scores."""
 
@@ -427,7 +423,6 @@ def train_oracle(
     given: Any,
     settings: str,
     name: str,
-    reading: str,
     threads: int = 1,
     callback: Callable[[Progress], object] | None = None,
 ) -> tuple[Model, int, float]:

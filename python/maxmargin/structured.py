@@ -11,9 +11,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays, outputs
-from .estimator import MOST, Callback, MarginEstimator, Reals, number, one_of, whole_or_not_at_all
+from .estimator import HARD_MARGINS, MOST, Callback, MarginEstimator, Reals, number, one_of, whole_or_not_at_all
 
-SOLVERS = ("auto", "frank-wolfe", "n-slack", "cutting-plane")
+SOLVERS = (
+    "auto",
+    "frank-wolfe",
+    "n-slack",
+    "cutting-plane",
+    "quadratic-program",
+    "sgd",
+    "averaged-sgd",
+    "pegasos",
+)
 RESCALES = ("margin", "slack")
 
 
@@ -189,7 +198,7 @@ class _Calls:
 class _Given:
     """Examples in the form that the core takes."""
 
-    def __init__(self, oracle: Any, X: Any, Y: Any, sample_weight: Any = None, rescale: str = "margin") -> None:
+    def __init__(self, oracle: Any, X: Any, Y: Any, sample_weight: Any = None) -> None:
         inputs, truths = _listed("X", X), _listed("Y", Y)
         if len(inputs) != len(truths):
             raise ValueError(f"X has {len(inputs)} inputs, and Y has {len(truths)} outputs")
@@ -200,7 +209,6 @@ class _Given:
         self.dimension = self.calls.dimension
         weights = arrays.weights("sample_weight", sample_weight, len(inputs))
         self.weights = None if weights is None else weights.tolist()
-        self.rescale = one_of("rescale", rescale, RESCALES)
 
 
 def check_oracle(oracle: Oracle, X: Any, Y: Any) -> None:
@@ -257,8 +265,10 @@ class StructuredSVM(MarginEstimator):
         An object with the methods `joint_feature`, `loss`, `most_violated` and `predict`.
     C : float, default=1.0
         The weight of the sum of losses.
-    solver : {"auto", "frank-wolfe", "n-slack", "cutting-plane"}, default="auto"
-        "auto" is "frank-wolfe". "n-slack" makes the fewest calls of the oracle, and is for slow ones.
+    solver : str, default="auto"
+        "auto" is "frank-wolfe". "n-slack" is for slow oracles: it makes fewer passes over the examples and works longer
+        between them. "cutting-plane" is an independent check. "sgd", "averaged-sgd" and "pegasos" prove no bound.
+        "quadratic-program" finds the hard margin, for which C does not matter, or examples that allow none.
     rescale : {"margin", "slack"}, default="margin"
         How the loss enters: as the margin, or as what a unit of slack costs. "slack" needs a method
         `most_violated_by_slack`.
@@ -284,7 +294,7 @@ class StructuredSVM(MarginEstimator):
     objective_, lower_bound_, gap_, n_iter_, converged_, model_
         See :class:`SVMClassifier`.
     n_calls_ : int
-        How many times training called `most_violated`.
+        How many times training called `most_violated` or its form for slack.
     oracle_seconds_ : float
         The seconds that these calls took, added up over threads.
 
@@ -366,27 +376,29 @@ class StructuredSVM(MarginEstimator):
         """
         self._needs_y(Y)
         solver = one_of("solver", self.solver, SOLVERS)
-        settings = {
+        settings: dict[str, Any] = {
             "task": self._task,
             "c": number("C", self.C, above=0),
             "tolerance": number("tol", self.tol, at_least=0),
             "seed": self._seed(),
             "solver": solver,
+            "rescale": one_of("rescale", self.rescale, RESCALES),
         }
+        if solver in HARD_MARGINS:
+            del settings["c"]
         if self.max_iter is not None:
             settings["max-passes"] = number("max_iter", self.max_iter, at_least=1, at_most=MOST, whole=True)
         given = self._given(X, Y, sample_weight)
-        name, reading = type(self.oracle).__name__, json.dumps({"rescale": given.rescale})
-        threads, watch = self._threads(), self._watch()
+        name, threads, watch = type(self.oracle).__name__, self._threads(), self._watch()
         model, self.n_calls_, self.oracle_seconds_ = _core.train_oracle(
-            given, json.dumps(settings), name, reading, threads, watch
+            given, json.dumps(settings), name, threads, watch
         )
         self._state(model)
         self._warn_unless_converged()
         return self
 
     def _given(self, X: Any, Y: Any, sample_weight: Any) -> _Given:
-        return _Given(self.oracle, X, Y, sample_weight, self.rescale)
+        return _Given(self.oracle, X, Y, sample_weight)
 
     def _state(self, model: _core.Model) -> None:
         """Sets the attributes that follow from a model."""
@@ -439,14 +451,15 @@ class StructuredSVM(MarginEstimator):
 
     @classmethod
     def _of(cls, model: _core.Model, oracle: Oracle) -> Self:
-        settings, reading = json.loads(model.settings), model.reading
-        if model.task != cls._task or reading is None:
+        settings = json.loads(model.settings)
+        if model.task != cls._task:
             raise ValueError(f"the model was not saved by {cls.__name__}: its task is {model.task!r}")
         estimator = cls(
             oracle,
-            model.c,
+            # A hard margin has none.
+            model.c or 1.0,
             solver=settings["solver"],
-            rescale=json.loads(reading)["rescale"],
+            rescale=settings["task"].get("rescale", "margin"),
             tol=settings["tolerance"],
             max_iter=settings["max-passes"],
             random_state=settings["seed"],

@@ -37,6 +37,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("pairs", "pairs"),
     ("precision", "precision"),
     ("probability", "probability"),
+    ("rescale", "rescale"),
     ("scale", "scale"),
     ("seed", "random_state"),
     ("solver", "solver"),

@@ -72,13 +72,14 @@ fn table<'py>(
 impl Model {
     pub(crate) fn trained(trained: Trained, data: &Dataset) -> PyResult<Model> {
         data.unchanged().or_raise()?;
-        Ok(Model::read_as(trained, data.reading.clone()))
+        let mut trained = Model::without_reading(trained);
+        trained.model.reading = Some(data.reading.clone());
+        Ok(trained)
     }
 
-    /// A trained model with the text that says how its data were read.
-    pub(crate) fn read_as(trained: Trained, reading: String) -> Model {
-        let Trained { mut model, stop, trace, .. } = trained;
-        model.reading = Some(reading);
+    /// A trained model whose data were not read from tables or arrays.
+    pub(crate) fn without_reading(trained: Trained) -> Model {
+        let Trained { model, stop, trace, .. } = trained;
         let trace = trace.iter().map(|point| (point.pass, point.objective, point.lower_bound, point.seconds)).collect();
         Model { model, stop: Some(stop), trace }
     }
@@ -275,12 +276,6 @@ impl Model {
         serde_json::to_string(&self.model.settings)
             .map_err(|error| Error::new(Code::Internal, error.to_string()))
             .or_raise()
-    }
-
-    /// How the training data were read, as a text, or None.
-    #[getter]
-    fn reading(&self) -> Option<&str> {
-        self.model.reading.as_deref()
     }
 
     /// Weights of the (scaled) features, or None; shape (k, features) if a row has k scores.

@@ -7,12 +7,11 @@
 
 use crate::error::OrRaise;
 use crate::model::Model;
-use crate::run;
-use crate::settings;
+use crate::{run, settings};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::{Cancel, Event, Observer};
 use maxmargin::settings::{Settings, TaskSettings};
-use maxmargin::structured::{Encoded, Examples, Features, Oracle, Rescale};
+use maxmargin::structured::{Encoded, Examples, Features, Oracle};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -171,7 +170,6 @@ struct Given {
     outputs: Vec<Vec<u8>>,
     dimension: usize,
     weights: Option<Vec<f64>>,
-    rescale: String,
 }
 
 impl Given {
@@ -183,12 +181,10 @@ impl Given {
         callback: Option<&Py<PyAny>>,
         work: impl FnOnce(&Examples<Called>, &mut dyn Observer, &Cancel) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let Given { calls, outputs, dimension, weights, rescale } = self;
+        let Given { calls, outputs, dimension, weights } = self;
         let raised: Arc<Mutex<Option<(usize, PyErr)>>> = Arc::default();
         let interrupt = calls.clone_ref(py);
         let oracle = Called { calls, prepared: Mutex::default(), raised: Arc::clone(&raised) };
-        let known = Rescale::ALL.into_iter().find(|known| known.name() == rescale);
-        let rescale = known.ok_or_else(|| run::unknown("rescale", &rescale, &["margin", "slack"]))?;
         let outcome = run::interruptible(py, (threads, callback), &interrupt, |observer, cancel| {
             let inputs = (0..outputs.len()).collect();
             let examples = Examples::new(oracle, dimension, inputs, outputs.into_iter().map(Coded).collect())?;
@@ -196,7 +192,7 @@ impl Given {
                 Some(weights) => examples.with_weights(weights)?,
                 None => examples,
             };
-            work(&examples.rescaled(rescale), observer, cancel)
+            work(&examples, observer, cancel)
         });
         let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
         match (outcome, raised) {
@@ -235,13 +231,12 @@ fn named(text: &str, name: &str) -> Result<Settings> {
 
 /// Train a model of an oracle and its examples. Returns the model, the number of searches and the seconds they took.
 #[pyfunction]
-#[pyo3(signature = (given, settings, name, reading, threads = 1, callback = None))]
+#[pyo3(signature = (given, settings, name, threads = 1, callback = None))]
 pub(crate) fn train_oracle(
     py: Python<'_>,
     given: Given,
     settings: &str,
     name: &str,
-    reading: String,
     threads: usize,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<(Model, u64, f64)> {
@@ -251,7 +246,7 @@ pub(crate) fn train_oracle(
         let trained = examples.train(&settings, &mut counting, cancel)?;
         Ok((trained, counting.calls, counting.seconds))
     })?;
-    Ok((Model::read_as(trained, reading), calls, seconds))
+    Ok((Model::without_reading(trained), calls, seconds))
 }
 
 /// Recompute objective, lower bound and gap of a model of an oracle. Raises an error if they do not hold.

@@ -18,7 +18,7 @@ MODULES = [maxmargin] + [
     importlib.import_module(f"maxmargin.{module.name}") for module in pkgutil.iter_modules(maxmargin.__path__)
 ]
 
-PAGES = [ROOT / "README.md", ROOT.parent / "docs" / "python.md"]
+PAGES = [ROOT / "README.md", *(ROOT.parent / "docs" / name for name in ("own-oracle.md", "python.md", "structured.md"))]
 
 
 def own(module: ModuleType) -> dict[str, object]:

@@ -104,6 +104,27 @@ def test_the_number_of_threads_changes_no_byte(solver):
     assert len(contents) == 1
 
 
+@pytest.mark.parametrize("solver", ["sgd", "averaged-sgd", "pegasos"])
+def test_stochastic_steps_come_near_the_optimum_and_prove_nothing(solver):
+    X, Y = rows()
+    best = StructuredSVM(Classes(), tol=1e-6).fit(X, Y)
+    found = StructuredSVM(Classes(), solver=solver, max_iter=100).fit(X, Y)
+    assert best.lower_bound_ <= found.objective_ <= 1.2 * best.objective_
+    assert found.lower_bound_ is None and found.gap_ is None
+    assert found.verify(X, Y)[0] == pytest.approx(found.objective_)
+    assert found.dumps() == StructuredSVM(Classes(), solver=solver, max_iter=100, n_jobs=2).fit(X, Y).dumps()
+
+
+def test_a_hard_margin_is_found_or_the_examples_that_allow_none_are_named():
+    X, Y = np.tile(np.eye(3), (4, 1)), [0, 1, 2] * 4
+    model = StructuredSVM(Classes(), solver="quadratic-program").fit(X, Y)
+    assert model.objective_ == pytest.approx(1.0) and model.verify(X, Y)[2] <= 1e-3
+    assert StructuredSVM.loads(model.dumps(), oracle=Classes()).verify(X, Y) == model.verify(X, Y)
+    with pytest.raises(MaxmarginError) as raised:
+        StructuredSVM(Classes(), solver="quadratic-program").fit(X, [1] + Y[1:])
+    assert raised.value.code == "MM0320"
+
+
 def test_weights_of_examples_count_copies():
     X, Y = rows(40)
     weights = np.where(np.arange(40) < 20, 2.0, 1.0)
@@ -379,7 +400,11 @@ def test_it_is_tuned_and_cross_validated_by_scikit_learn():
     [
         ({"C": 0}, ValueError, "C must be a finite number above 0"),
         ({"C": "1"}, TypeError, "C must be a finite number"),
-        ({"solver": "newton"}, ValueError, "solver must be one of auto, frank-wolfe, n-slack, cutting-plane"),
+        (
+            {"solver": "newton"},
+            ValueError,
+            "solver must be one of auto, frank-wolfe, n-slack, cutting-plane, quadratic-program",
+        ),
         ({"rescale": "loss"}, ValueError, "rescale must be one of margin, slack"),
         ({"rescale": "slack"}, MaxmarginError, 'no method most_violated_by_slack.*rescale="margin"'),
         (

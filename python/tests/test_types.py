@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import maxmargin
-from maxmargin import Dataset, Model, PAComparator, Progress, SVMClassifier, SVMComparator, SVMRanker, Tuned, metrics
+from maxmargin import Dataset, Model, PAComparator, Progress, SVMClassifier, SVMComparator, SVMRanker, StructuredSVM, Tuned, metrics
 
 
 def enough(progress: Progress) -> bool:
@@ -32,6 +32,25 @@ data: Dataset = maxmargin.load("train.svm", task="classify")
 rows, columns = data.shape
 found: Tuned = maxmargin.tune(SVMClassifier(), X, [0, 1, 0, 1], C=[0.1, 1.0], cv=2)
 best: dict[str, float] = found.best_params
+
+
+class Sign:
+    def joint_feature(self, x: float, y: int) -> list[float]:
+        return [x * y]
+
+    def loss(self, y_true: int, y: int) -> float:
+        return float(y_true != y)
+
+    def most_violated(self, x: float, y_true: int, w: npt.NDArray[np.float64]) -> int:
+        return -y_true
+
+    def predict(self, x: float, w: npt.NDArray[np.float64]) -> int:
+        return 1 if x * w[0] > 0 else -1
+
+
+maxmargin.check_oracle(Sign(), [1.0], [1])
+structured: StructuredSVM = StructuredSVM(Sign(), C=2.0).fit([1.0, -1.0], [1, -1])
+calls: int = structured.n_calls_
 try:
     Model.load("a.mm")
 except maxmargin.MaxmarginError as error:
@@ -49,6 +68,7 @@ WRONG = {
     "SVMClassifier().lower_bound_ + 1.0": "operator",
     "metrics.ndcg_score([0, 1], [0.0, 1.0], k='all')": "arg-type",
     "model.objective = 0.0": "misc",
+    "StructuredSVM(classifier)": "arg-type",
 }
 
 

@@ -209,7 +209,6 @@ fn bad_oracle(example: usize, why: &str) -> Error {
 pub struct Examples<O: Oracle> {
     inner: Arc<Inner<O>>,
     data: Dataset,
-    rescale: Rescale,
 }
 
 /// What the structures of a task share.
@@ -260,7 +259,7 @@ impl<O: Oracle> Examples<O> {
         }
         let matrix = Matrix::from_rows(&rows, dimension)?;
         let data = Dataset::new(matrix, Targets::Real(targets.into()))?;
-        Ok(Examples { inner: Arc::new(inner), data, rescale: Rescale::Margin })
+        Ok(Examples { inner: Arc::new(inner), data })
     }
 
     /// Weights of the examples; 1 without them.
@@ -275,12 +274,6 @@ impl<O: Oracle> Examples<O> {
         }
         self.data = self.data.with_weights(weights)?;
         Ok(self)
-    }
-
-    /// The same with another use of the loss in constraints.
-    pub fn rescaled(mut self, rescale: Rescale) -> Examples<O> {
-        self.rescale = rescale;
-        self
     }
 
     /// Number of examples.
@@ -327,18 +320,13 @@ impl<O: Oracle> Examples<O> {
 
 impl<O: Oracle + 'static> Examples<O> {
     /// The structure of all examples, or of some of them: the others weigh nothing.
-    pub fn structure(&self, subset: Option<&Subset>) -> Box<dyn Structure> {
+    pub fn structure(&self, rescale: Rescale, subset: Option<&Subset>) -> Box<dyn Structure> {
         let weight = |example: usize| match subset {
             Some(subset) if !subset.contains(example) => 0.0,
             _ => self.data.weights().map_or(1.0, |weights| weights[example]),
         };
         let weights = (0..self.len()).map(weight).collect();
-        self.rescale.of(Box::new(Searched::new(&self.inner, weights)))
-    }
-
-    /// The structure of all examples, with the loss as the margin.
-    pub(crate) fn by_margin(&self) -> Box<dyn Structure> {
-        Box::new(Searched::new(&self.inner, vec![1.0; self.len()]))
+        rescale.of(Box::new(Searched::new(&self.inner, weights)))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::certificate::Decoder;
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::loss::Loss;
+use crate::structured::Rescale;
 use crate::task::WeightAs;
 use crate::wish::{COMMON, Intercept, Regularisation, Setting, Wish};
 use serde::{Deserialize, Serialize};
@@ -208,13 +209,38 @@ pub enum TaskSettings {
 pub struct OwnSettings {
     /// The name of the task.
     pub name: String,
+    /// For oracles: how the loss of an output enters.
+    #[serde(skip_serializing_if = "is_margin")]
+    pub rescale: Rescale,
 }
+
+fn is_margin(rescale: &Rescale) -> bool {
+    *rescale == Rescale::Margin
+}
+
+impl OwnSettings {
+    /// The settings of a task with this name.
+    pub fn named(name: &str) -> OwnSettings {
+        OwnSettings { name: name.to_string(), ..OwnSettings::default() }
+    }
+}
+
+/// The setting that only oracles have.
+const RESCALE: Setting = Setting {
+    name: "rescale",
+    heading: "Task",
+    aliases: &[],
+    help: "For oracles: the loss of an output is its margin, or what a unit of slack costs",
+    placeholder: "",
+    value: Value::Name(|| Rescale::ALL.map(Rescale::name).to_vec()),
+    place: "task.rescale",
+};
 
 /// The profile of users' own tasks.
 const OWN: Profile = Profile {
     name: "own",
     about: "A task of your own",
-    settings: &[],
+    settings: &[RESCALE],
     without: &[],
     loss: Loss::Hinge,
     regularisation: Regularisation::C(1.0),

@@ -10,7 +10,7 @@
 
 use crate::error::{Code, Error};
 use crate::random::Random;
-use crate::structured::{Encoded, Examples, Features, Oracle, Plane, Scores, Structure};
+use crate::structured::{Encoded, Examples, Features, Oracle, Plane, Rescale, Scores, Structure};
 
 /// The purpose of these random numbers.
 const POINTS: u64 = 0x6f72_6163;
@@ -319,7 +319,7 @@ pub fn check_oracle<O: Oracle + 'static>(examples: &Examples<O>) -> Result<(), S
             return Err(format!("example {example}: the loss of the truth is {loss}, and must be 0"));
         }
     }
-    let structure = examples.by_margin();
+    let structure = examples.structure(Rescale::Margin, None);
     let mut tried = Tried {
         structure: &*structure,
         known: vec![Vec::new(); tried.len()],

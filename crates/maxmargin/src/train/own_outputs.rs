@@ -6,9 +6,9 @@ use crate::data::{Dataset, Subset};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
 use crate::run::{Cancel, Observer};
-use crate::settings::Settings;
+use crate::settings::{Settings, TaskSettings};
 use crate::solve::{ByJointFeature, Problem};
-use crate::structured::{Examples, Oracle};
+use crate::structured::{Examples, Oracle, Rescale};
 
 impl<O: Oracle + 'static> Poses for Examples<O> {
     fn pose(&self, data: &Dataset, settings: &Settings, subset: Option<&Subset>) -> Result<Box<dyn Problem>> {
@@ -17,8 +17,12 @@ impl<O: Oracle + 'static> Poses for Examples<O> {
             let message = format!("{} rows of data stand for {} examples", data.rows(), self.len());
             return Err(Error::new(Code::OtherData, message).help("give the data set of the examples themselves"));
         }
+        let rescale = match &settings.task {
+            TaskSettings::Own(own) => own.rescale,
+            _ => Rescale::Margin,
+        };
         let meaning = |_: &[f64]| Decoder::Score { free: Vec::new() };
-        Ok(Box::new(ByJointFeature::new(self.structure(subset), "example", Box::new(meaning))))
+        Ok(Box::new(ByJointFeature::new(self.structure(rescale, subset), "example", Box::new(meaning))))
     }
 }
 

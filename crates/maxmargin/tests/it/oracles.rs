@@ -154,7 +154,7 @@ fn classes(data: &Dataset, fault: Fault) -> Result<Examples<Classes>> {
 }
 
 fn own(c: f64, solver: Solver) -> Settings {
-    let own = Settings::of(OwnSettings { name: "classes".to_string() });
+    let own = Settings::of(OwnSettings::named("classes"));
     Settings { regularisation: Regularisation::C(c), tolerance: 1e-6, max_passes: 3000, solver, ..own }
 }
 
@@ -173,12 +173,15 @@ fn several_classes_as_an_oracle_have_the_optimum_of_the_joint_classifier() {
         for solver in SOLVERS {
             for rescale in Rescale::ALL {
                 // With losses of 0 and 1, both forms of constraints are the same.
-                let examples = classes(&data, Fault::None).expect("examples").rescaled(rescale);
-                let model = examples.train(&own(c, solver), &mut Silent, &Cancel::new()).expect("trains").model;
+                let examples = classes(&data, Fault::None).expect("examples");
+                let task = OwnSettings { rescale, ..OwnSettings::named("classes") };
+                let settings = Settings { task: task.into(), ..own(c, solver) };
+                let model = examples.train(&settings, &mut Silent, &Cancel::new()).expect("trains").model;
                 let (found, bound) = (model.certificate.objective, model.certificate.lower_bound.expect("a bound"));
                 assert!(found >= expected * (1.0 - 1e-7) && bound <= expected * (1.0 + 1e-7), "{solver:?} {c}");
                 assert!(model.certificate.converged && found <= expected * (1.0 + 1e-5), "{solver:?} {c}");
-                examples.verify(&model, &Cancel::new()).expect("the certificate holds");
+                let loaded = Model::from_bytes(&model.to_bytes().expect("bytes")).expect("loads");
+                examples.verify(&loaded, &Cancel::new()).expect("the certificate holds");
             }
         }
     }

@@ -112,7 +112,7 @@ fn examples(count: usize, seed: u64) -> Examples<Diverse> {
 }
 
 fn settings(solver: Solver) -> Settings {
-    let own = Settings::of(OwnSettings { name: "diverse".to_string() });
+    let own = Settings::of(OwnSettings::named("diverse"));
     Settings { regularisation: Regularisation::C(1.0), tolerance: 1e-3, max_passes: 2000, solver, ..own }
 }
 
@@ -191,8 +191,8 @@ fn all_solvers_agree_on_the_example() {
     let lowest = found.iter().map(|own| own.0).fold(f64::INFINITY, f64::min);
     assert!(highest <= lowest * (1.0 + 1e-9), "{found:?}");
     // Slack rescaling needs a search that the example does not have.
-    let examples = examples.rescaled(Rescale::Slack);
-    let error = examples.train(&settings(Solver::Auto), &mut Silent, &Cancel::new()).expect_err("no such search");
+    let own = OwnSettings { rescale: Rescale::Slack, ..OwnSettings::named("diverse") };
+    let error = examples.train(&Settings::of(own), &mut Silent, &Cancel::new()).expect_err("no such search");
     assert_eq!(error.code(), Code::Unsupported);
 }
 

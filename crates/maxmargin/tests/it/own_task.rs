@@ -85,7 +85,7 @@ fn line(rows: usize) -> Dataset {
 #[test]
 fn a_task_of_the_users_own_trains_verifies_saves_and_tunes() {
     let (data, cancel) = (line(200), Cancel::new());
-    let own = Settings::of(OwnSettings { name: "regression".to_string() });
+    let own = Settings::of(OwnSettings::named("regression"));
     let settings = Settings { regularisation: Regularisation::C(10.0), tolerance: 1e-3, ..own };
     let task = WithinWidth(0.05);
     let trained = train_own(&task, &data, &settings, &mut Silent, &cancel).expect("trains");

@@ -263,7 +263,7 @@ fn both_tasks_train_verify_save_predict_tune_and_split_into_parts() {
     let cancel = Cancel::new();
     for (joint, curve) in [(true, Curve::Squared), (true, Curve::Hinge), (false, Curve::Squared), (false, Curve::Hinge)]
     {
-        let own = Settings::of(OwnSettings { name: "grades".to_string() });
+        let own = Settings::of(OwnSettings::named("grades"));
         let loss = if curve == Curve::Hinge { Loss::Hinge } else { Loss::SquaredHinge };
         let settings = Settings { loss, regularisation: Regularisation::C(0.3), tolerance: 1e-6, ..own };
         let settings = Settings { scale: Scale::Standard, ..settings };
@@ -320,7 +320,7 @@ fn both_tasks_train_verify_save_predict_tune_and_split_into_parts() {
         let value = sum.evaluate(&point, &mut vec![0.0; point.len()]).unwrap();
         assert!((value - objective).abs() <= 1e-9 * objective, "{context}: {value} is not {objective}");
     }
-    let own = Settings::of(OwnSettings { name: "grades".to_string() });
+    let own = Settings::of(OwnSettings::named("grades"));
     let own = Settings { loss: Loss::SquaredHinge, tolerance: 1e-9, ..own };
     let at = |c: f64| Settings { regularisation: Regularisation::C(c), ..own.clone() };
     let validation = CrossValidation { folds: 4, seed: 1, metrics: vec![Metric::Mae] };

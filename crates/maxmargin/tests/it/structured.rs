@@ -128,7 +128,7 @@ impl Poses for Tagging {
 }
 
 fn own(c: f64, solver: Solver) -> Settings {
-    let own = Settings::of(OwnSettings { name: "tags".to_string() });
+    let own = Settings::of(OwnSettings::named("tags"));
     Settings {
         regularisation: Regularisation::C(c),
         tolerance: 1e-6,
