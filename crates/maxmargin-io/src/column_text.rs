@@ -138,7 +138,11 @@ impl<'a> Cells<'a> {
                     file: file.to_string(),
                     line: Some(number),
                     column: None,
-                    excerpt: Some(Excerpt::of_line(line.as_bytes(), 0..line.len(), "")),
+                    excerpt: Some(Excerpt::of_line(
+                        line.as_bytes(),
+                        0..line.len(),
+                        format!("expected {}", counted(wanted as u64, "column", "columns")),
+                    )),
                 };
                 let message =
                     format!("{} here, and {wanted} in line {first}", counted(own as u64, "column", "columns"));
@@ -298,19 +302,23 @@ impl<'a> Features<'a> {
         }
         let largest = numbers.iter().filter(|&&number| number != NONE).max().map_or(0, |&number| number as usize + 1);
         let mut place = vec![NONE; largest];
-        let (mut names, mut counts) = (Vec::new(), Vec::new());
+        // Different cells may make the same text, which is then one feature.
+        let mut known: HashMap<String, u32> = HashMap::new();
+        let mut counts: Vec<u32> = Vec::new();
         for (row, number) in numbers.iter_mut().enumerate().filter(|(_, number)| **number != NONE) {
             let own = &mut place[*number as usize];
             if *own == NONE {
-                *own = names.len() as u32;
                 let texts: Vec<String> =
                     parts.iter().map(|(part, taken)| self.text(taken, self.number(part, taken, row))).collect();
-                names.push(format!("{}={}", template.name, texts.join("*")));
-                counts.push(0);
+                let count = known.len() as u32;
+                *own = *known.entry(format!("{}={}", template.name, texts.join("*"))).or_insert(count);
+                counts.resize(known.len(), 0);
             }
             counts[*own as usize] += 1;
             *number = *own;
         }
+        let mut names = vec![String::new(); known.len()];
+        known.into_iter().for_each(|(name, at)| names[at as usize] = name);
         Made { of_row: numbers, names, counts }
     }
 }

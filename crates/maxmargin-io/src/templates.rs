@@ -175,6 +175,11 @@ impl Templates {
         &self.text
     }
 
+    /// Their names, each a template without ranges.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|template| template.name.as_str())
+    }
+
     /// Refuses templates that name a column the rows do not have. `columns` does not count the tag.
     pub(crate) fn check_columns(&self, columns: usize) -> Result<()> {
         let parts = self.list.iter().flat_map(|template| &template.parts);
@@ -228,7 +233,7 @@ impl Reader<'_> {
             file: self.file.to_string(),
             line: Some(self.line),
             column: Some(at as u64 + 1),
-            excerpt: Some(Excerpt::of_line(self.text.as_bytes(), at..at + width, "")),
+            excerpt: Some(Excerpt::of_line(self.text.as_bytes(), at..at + width, "this part of the template")),
         };
         Error::new(Code::BadTemplate, message).at(place).help(help.to_string())
     }
