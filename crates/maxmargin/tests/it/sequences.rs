@@ -13,7 +13,7 @@ use maxmargin::structured::LossScale;
 use maxmargin::train::train;
 
 /// Sequences of the tags B-X, I-X and O, whose features alone do not tell them apart.
-pub fn sequences(count: usize, seed: u64) -> Dataset {
+fn sequences(count: usize, seed: u64) -> Dataset {
     let mut numbers = Numbers::new(seed);
     let (mut values, mut codes, mut starts) = (Vec::new(), Vec::new(), vec![0u64]);
     for _ in 0..count {
