@@ -521,4 +521,6 @@ SOLVERS = (
     "pegasos",
     "smo",
     "lasvm",
+    "frank-wolfe",
+    "n-slack",
 )

@@ -15,9 +15,11 @@
 //! SIGIR 2007.
 
 mod oracle;
+mod sequence;
 mod slack;
 
 pub use oracle::{Encoded, Examples, Features, Oracle};
+pub use sequence::{LossScale, Sequences, sequences_of, tags_of};
 pub use slack::Rescale;
 
 use crate::certificate::infeasible;
