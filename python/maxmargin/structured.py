@@ -87,14 +87,14 @@ def _listed(name: str, values: Any) -> list[Any]:
 class _Calls:
     """What the core calls: the oracle with its inputs. Outputs come and go as bytes."""
 
-    def __init__(self, oracle: Any, inputs: list[Any], truths: list[Any]) -> None:
+    def __init__(self, oracle: Any, inputs: list[Any], truths: list[Any], checking: bool) -> None:
         missing = [name for name in METHODS if not callable(getattr(oracle, name, None))]
         if missing:
             raise TypeError(f"the oracle {type(oracle).__name__} has no method {' and no '.join(missing)}")
         own = [callable(getattr(oracle, name, None)) for name in ("encode", "decode")]
         if own[0] != own[1]:
             raise TypeError("the oracle must have both methods encode and decode, or none of them")
-        self.oracle, self.inputs, self.own_code = oracle, inputs, own[0]
+        self.oracle, self.inputs, self.own_code, self.checking = oracle, inputs, own[0], checking
         self.by_slack = callable(getattr(oracle, "most_violated_by_slack", None))
         #: Threads that are inside the oracle, and whether they shall leave it.
         self.inside: set[int] = set()
@@ -109,24 +109,30 @@ class _Calls:
             self.dimension = self._entries(0, truths[0])[0]
 
     def encode(self, y: Any) -> bytes:
-        return outputs.of_numbers(self._call(self.oracle.encode, y)) if self.own_code else outputs.encoded(y)
+        content = self._encoded(y)
+        if self.checking:
+            again = self._encoded(self._decoded(content))
+            if again != content:
+                shown = [outputs.to_numbers(code) if self.own_code else code.decode() for code in (content, again)]
+                raise ValueError(f"the output {y!r} is encoded as {shown[0]}, and once decoded as {shown[1]}")
+        return content
 
     def decode(self, content: bytes) -> Any:
         if content in self.truths:
             return self.truths[content]
         known, y = self.last
         if known != content:
-            try:
-                y = (
-                    self._call(self.oracle.decode, outputs.to_numbers(content))
-                    if self.own_code
-                    else outputs.decoded(content)
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                error.add_note("The output is decoded from numbers, which a model file holds.")
-                raise
+            y = self._decoded(content)
             self.last = (content, y)
         return y
+
+    def _encoded(self, y: Any) -> bytes:
+        return outputs.of_numbers(self._call(self.oracle.encode, y)) if self.own_code else outputs.encoded(y)
+
+    def _decoded(self, content: bytes) -> Any:
+        return (
+            self._call(self.oracle.decode, outputs.to_numbers(content)) if self.own_code else outputs.decoded(content)
+        )
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
         """Calls the oracle so that it can be interrupted."""
@@ -198,13 +204,13 @@ class _Calls:
 class _Given:
     """Examples in the form that the core takes."""
 
-    def __init__(self, oracle: Any, X: Any, Y: Any, sample_weight: Any = None) -> None:
+    def __init__(self, oracle: Any, X: Any, Y: Any, sample_weight: Any = None, checking: bool = False) -> None:
         inputs, truths = _listed("X", X), _listed("Y", Y)
         if len(inputs) != len(truths):
             raise ValueError(f"X has {len(inputs)} inputs, and Y has {len(truths)} outputs")
         if not inputs:
             raise ValueError("X has no inputs: give at least one example")
-        self.calls = _Calls(oracle, inputs, truths)
+        self.calls = _Calls(oracle, inputs, truths, checking)
         self.outputs = self.calls.coded
         self.dimension = self.calls.dimension
         weights = arrays.weights("sample_weight", sample_weight, len(inputs))
@@ -243,9 +249,9 @@ def check_oracle(oracle: Oracle, X: Any, Y: Any) -> None:
     >>> check_oracle(Wrong(), [2.0], [1])
     Traceback (most recent call last):
     ...
-    ValueError: example 0: most_violated returns 1 with ...
+    ValueError: example 0: at zero weights, most_violated returns 1 with 0, and -1 has 1
     """
-    wrong = _core.check_oracle(_Given(oracle, X, Y))
+    wrong = _core.check_oracle(_Given(oracle, X, Y, checking=True))
     if wrong is not None:
         raise ValueError(wrong)
 

@@ -195,10 +195,10 @@ impl Given {
             work(&examples, observer, cancel)
         });
         let raised = raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // After Ctrl-C or an exception of the callback, the one in the oracle is only the way to end it.
+        let stopped = interrupt.bind(py).getattr("stopped")?.is_truthy()?;
         match (outcome, raised) {
-            // After Ctrl-C, the exception in the oracle is only the way to end it.
-            (Err(error), _) if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) => Err(error),
-            (Err(_), Some((_, exception))) => Err(exception),
+            (Err(_), Some((_, exception))) if !stopped => Err(exception),
             (outcome, _) => outcome,
         }
     }

@@ -329,6 +329,14 @@ pub fn check_oracle<O: Oracle + 'static>(examples: &Examples<O>) -> Result<(), S
         show: &show,
     };
     tried.explore()?;
+    for point in 0..tried.points.len() {
+        tried.prepare(point)?;
+        for at in 0..tried.examples.len() {
+            let example = tried.examples[at];
+            let predicted = oracle.predict(examples.example(example).0, &tried.points[point].shared);
+            tried.learn(at, coded(&predicted.map_err(|error| fails(example, "predict", &error))?))?;
+        }
+    }
     tried.compare()?;
     check_predictions(examples, &tried, &coded)
 }
