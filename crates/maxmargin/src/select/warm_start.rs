@@ -11,7 +11,8 @@ use crate::solve::Start;
 /// A start for the same problem with C larger by `ratio`.
 pub(super) fn carried(mut start: Start, ratio: f64) -> Start {
     let of_classes = start.classes.iter_mut().flat_map(|dual| &mut dual.values);
-    start.dual.iter_mut().flatten().chain(of_classes).for_each(|alpha| *alpha *= ratio);
+    let of_outputs = start.outputs.iter_mut().flat_map(|dual| &mut dual.values);
+    start.dual.iter_mut().flatten().chain(of_classes).chain(of_outputs).for_each(|alpha| *alpha *= ratio);
     start
 }
 

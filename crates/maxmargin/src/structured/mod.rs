@@ -14,8 +14,13 @@
 //! variables, JMLR 6, 2005; Yue, Finley, Radlinski & Joachims, A support vector method for optimizing average precision,
 //! SIGIR 2007.
 
+mod labellings;
+mod rankings;
 mod slack;
 
+pub use labellings::{ClassMeasure, Labellings};
+pub(crate) use rankings::Ties;
+pub use rankings::{OrderScore, RankMeasure, Rankings, Variant};
 pub use slack::Rescale;
 
 use crate::certificate::infeasible;

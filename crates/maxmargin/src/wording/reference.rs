@@ -47,6 +47,7 @@ pub const NAMES: &[&str] = &[
     "multiclass",
     "nu",
     "optimize",
+    "order-score",
     "pair-weight",
     "weight-as",
     "polish",

@@ -31,6 +31,7 @@ mod partitions;
 mod polish;
 mod probabilities;
 mod progress;
+mod rankings;
 mod ratings;
 mod several;
 mod stochastic;

@@ -1,6 +1,7 @@
 //! `maxmargin reproduce EXPERIMENT`
 
 mod codes;
+mod letor;
 mod real;
 mod simulated;
 mod weights;
@@ -10,7 +11,7 @@ use crate::commands::train::{ensure_results, write_report};
 use crate::console::Console;
 use crate::format;
 use crate::report::Report;
-use maxmargin::error::Result;
+use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use serde_json::{Value, json};
 
@@ -52,16 +53,29 @@ impl Row {
     }
 }
 
+/// The variable that names the folder with real data.
+const FOLDER: &str = "MAXMARGIN_DATA";
+
+/// The folder with real data. `why` and `holds` say what it is for and which folders it holds.
+fn folder(arguments: &ReproduceArguments, why: &str, holds: &str) -> Result<String> {
+    arguments.data.clone().or_else(|| std::env::var(FOLDER).ok()).ok_or_else(|| {
+        Error::new(Code::Usage, format!("{why}, and no folder with data is named"))
+            .help(format!("give --data FOLDER, or set {FOLDER}; the folder holds {holds}"))
+    })
+}
+
 pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     ensure_results(&[arguments.report.as_ref()], &[])?;
     let title = match arguments.experiment {
         Experiment::Codes => return codes::run(arguments, console, cancel),
         Experiment::Compare => "Comparing with ties: ours beside the published table",
+        Experiment::Letor => "Rankings of LETOR data: ours beside the published results",
         Experiment::Weights => "Weights of rows in three ways",
     };
     let mut report = Report::new(title);
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
     let mut rows = match arguments.experiment {
+        Experiment::Letor => letor::run(arguments, &mut report, console, cancel)?,
         Experiment::Weights => weights::run(arguments, &mut report, console, cancel)?,
         _ if arguments.real_only => Vec::new(),
         _ => simulated::run(arguments, &mut report, console, cancel)?,

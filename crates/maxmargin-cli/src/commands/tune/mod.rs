@@ -328,7 +328,8 @@ fn holdout(config: &Option<String>) -> Error {
 
 /// The requested metrics, or the first default for the input.
 fn metrics(names: &[String], input: Input, pairs: bool, settings: &Settings) -> Result<Vec<Metric>> {
-    let mut metrics = evaluate::for_ranks(evaluate::metrics(names, input, pairs)?, names, settings);
+    let metrics = evaluate::for_ranks(evaluate::metrics(names, input, pairs)?, names, settings);
+    let mut metrics = evaluate::for_measure(metrics, names, settings)?;
     if names.is_empty() {
         metrics.truncate(1);
     }

@@ -28,6 +28,8 @@ struct Outputs {
     cost: f64,
     unit: &'static str,
     meaning: Meaning,
+    /// Whether the one shared score is added to all scores.
+    adds_shared: bool,
 }
 
 impl LearningTask for Outputs {
@@ -50,12 +52,22 @@ impl LearningTask for Outputs {
     fn decoder(&self, free: &[f64]) -> Decoder {
         (self.meaning)(free)
     }
+
+    fn adds_free(&self) -> bool {
+        self.adds_shared
+    }
 }
 
 impl ByOracle {
     /// A problem with C = 1. `unit` is what one example is called, in words.
     pub fn new(structure: Box<dyn Structure>, unit: &'static str, meaning: Meaning) -> ByOracle {
-        ByOracle { task: Outputs { structure, cost: 1.0, unit, meaning } }
+        ByOracle { task: Outputs { structure, cost: 1.0, unit, meaning, adds_shared: false } }
+    }
+
+    /// The same where the one shared score is the constant term of the scores of all rows.
+    pub fn adding_shared(mut self) -> ByOracle {
+        self.task.adds_shared = true;
+        self
     }
 
     /// The same with another use of the loss in constraints.
