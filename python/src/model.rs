@@ -441,7 +441,7 @@ impl Model {
     /// Whether a stopping rule or the user ended training before the tolerance was reached.
     #[getter]
     fn stopped_early(&self) -> bool {
-        matches!(self.stop, Some(Stop::Cancelled))
+        matches!(self.stop, Some(Stop::Cancelled | Stop::TimeLimit))
     }
 
     /// Whether the solver made the given number of passes and proves no bound.

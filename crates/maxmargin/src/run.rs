@@ -113,6 +113,22 @@ pub enum Event<'a> {
         /// The seconds they took, added up over threads.
         seconds: f64,
     },
+    /// The rounds of cutting planes of a run, beside the number that their theorem allows.
+    Rounds {
+        /// Rounds made.
+        rounds: u64,
+        /// Planes found.
+        planes: u64,
+        /// The most that the theorem allows: planes with a slack for each example, or rounds with one slack. None if the
+        /// run ended without a gap.
+        most: Option<f64>,
+        /// R², the largest square of the length of the slopes of a plane.
+        square: f64,
+        /// The largest loss of an output.
+        loss: f64,
+        /// ε, the gap divided by C and the number of examples.
+        accuracy: f64,
+    },
     /// The solution meets the tolerance, and polishing to the last digits begins.
     Polishing,
     /// Cross-validation finished a setting on all folds.

@@ -2,6 +2,7 @@
 
 mod approximate;
 mod calibrated;
+mod clock;
 mod early_stopping;
 mod partition;
 mod posed;
@@ -27,6 +28,7 @@ use crate::run::{Cancel, Event, Observer, Silent, interrupted};
 use crate::settings::{Method, Regularisation, Settings};
 use crate::solve::{Measure, Merging, Referee, Run, Solution, Start, Stated, Stop, TracePoint, plan};
 use crate::wish::{EarlyStopping, Intercept, Solver};
+use clock::Clock;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use thresholds::thresholded;
@@ -182,6 +184,7 @@ impl Training<'_> {
             return Err(Error::new(Code::BadSetting, "the start is not a point of this problem")
                 .help("start from a solution over the same rows and features"));
         }
+        let mut clock = Clock::new(observer, settings);
         let run = Run {
             data,
             design,
@@ -192,10 +195,12 @@ impl Training<'_> {
             polishes: self.polishes,
             machine: None,
             referee: None,
-            observer,
+            observer: &mut clock,
             cancel,
         };
         let (solver, mut solution) = Training { data, ..*self }.solved(&posed, mapped.as_ref(), &scaling, run)?;
+        // A user who interrupts the run after the limit still interrupts it.
+        solution.stop = if cancel.is_raised() { solution.stop } else { clock.reason(solution.stop) };
         cancel.check_wanted()?;
         if settings.regularisation.is_nu() {
             let margin = solution.kernel.as_ref().and_then(|kernel| kernel.common_margin);
@@ -251,7 +256,8 @@ impl Training<'_> {
             };
             (measure, held_out.higher_is_better)
         });
-        if run.solver.is_stochastic() && settings.stochastic.early_stopping != EarlyStopping::None {
+        let judged = run.solver.is_stochastic() || posed.problem.abilities().structured;
+        if judged && settings.stochastic.early_stopping != EarlyStopping::None {
             let referee = judge
                 .as_ref()
                 .map(|(measure, higher_is_better)| Referee { measure, higher_is_better: *higher_is_better });

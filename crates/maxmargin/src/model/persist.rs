@@ -249,8 +249,9 @@ impl Model {
             return Err("it holds a number that is not finite");
         }
         if let Scorer::Expansion(expansion) = &self.scorer {
+            use Witness::{Classes, Columns, Dual, Outputs};
             let fits = Some(expansion.coefficients.len()) == expansion.count().checked_mul(expansion.outputs)
-                && matches!(self.witness, None | Some(Witness::Dual(_) | Witness::Classes(_) | Witness::Columns(_)));
+                && matches!(self.witness, None | Some(Dual(_) | Classes(_) | Columns(_) | Outputs(_)));
             if !fits || !settings.kernel.made(&expansion.kernel) {
                 return Err("its support vectors do not fit together");
             }

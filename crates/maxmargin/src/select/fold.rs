@@ -7,7 +7,7 @@ use crate::metric::Metric;
 use crate::model::{Answers, Decoder};
 use crate::run::{Cancel, Silent};
 use crate::settings::{Settings, Solver};
-use crate::solve::{Machine, Run, Start, Stop, plan, relative_gap};
+use crate::solve::{Machine, Run, Start, Stop, Witness, plan, relative_gap};
 use crate::train::{Posed, Poses, constant_terms, decoder_by_scores, lacks_threshold};
 use std::sync::Arc;
 
@@ -268,7 +268,10 @@ impl<'a> FoldTrainer<'a> {
                 || posed.learned_nothing(settings, solution.objective, solution.lower_bound),
         };
         self.start = Some(match machine {
-            Some(_) => Start { dual: Some(solution.weights), ..Start::default() },
+            Some(_) => match solution.witness {
+                Witness::Outputs(dual) => Start { outputs: Some(dual), ..Start::default() },
+                _ => Start { dual: Some(solution.weights), ..Start::default() },
+            },
             None => solution.into_start(),
         });
         Ok(fit)

@@ -42,6 +42,10 @@ pub struct Settings {
     pub tolerance: f64,
     /// The largest number of passes.
     pub max_passes: u64,
+    /// The time in seconds after which training stops, at the end of a pass; none by default. Two runs with a limit need
+    /// not make the same number of passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_seconds: Option<f64>,
     /// Whether the solution is polished to the last digits, whatever that costs.
     #[serde(default, skip_serializing_if = "is_default")]
     pub polish: bool,
@@ -82,6 +86,7 @@ impl Settings {
             scale: Scale::None,
             tolerance: 1e-3,
             max_passes: 0,
+            max_seconds: None,
             polish: false,
             seed: 0,
             regularisation: profile.regularisation,
@@ -287,7 +292,10 @@ impl Settings {
     fn validate_stochastic(&self) -> Result<()> {
         let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
         let given = self.stochastic.given();
-        if let (Some(name), false) = (given.first(), self.solver.is_stochastic()) {
+        // Structured outputs stop by held-out data with any solver. Of a user's own task only the problem knows.
+        let structured = self.is_own() || self.abilities(false).structured;
+        let alien = given.iter().find(|name| !(structured && **name == "early-stopping"));
+        if let (Some(name), false) = (alien, self.solver.is_stochastic()) {
             let solvers = if matches!(*name, "schedule" | "rate") { "or sgd" } else { ", sgd or pegasos" };
             return bad(
                 format!("⟦{name}⟧ is for the stochastic solvers, and the solver is `{}`", self.solver.name()),
@@ -383,7 +391,7 @@ impl Settings {
         }
         let by_rows = !matches!(kind, KernelKind::Precomputed | KernelKind::Custom);
         match solver {
-            Solver::Auto | Solver::Smo | Solver::Newton => Ok(()),
+            Solver::Auto | Solver::Smo | Solver::Newton | Solver::FrankWolfe | Solver::NSlack => Ok(()),
             Solver::Lasvm | Solver::Sgd | Solver::Pegasos if !by_rows => bad(
                 format!(
                     "`{}` computes kernel values itself, and does not support the {} kernel",
@@ -397,7 +405,7 @@ impl Settings {
                 "⟦project⟧ keeps weights in a ball, and a kernel model has no weights".to_string(),
                 "leave ⟦project⟧ out, or ⟦kernel⟧",
             ),
-            Solver::Sgd | Solver::Pegasos if self.stochastic.early_stopping != EarlyStopping::None => bad(
+            _ if self.stochastic.early_stopping != EarlyStopping::None => bad(
                 "⟦early-stopping⟧ is for linear models, not for kernels".to_string(),
                 "leave ⟦early-stopping⟧ out and give ⟦max-passes⟧",
             ),

@@ -1,12 +1,14 @@
 //! [`Machine`]: rows with their kernel, and the kernel rows computed so far. Problems over the same rows share one
 //! machine, even with different costs.
 
+use super::frank_wolfe::BlockFrankWolfe;
 use super::gram::{DifferenceGram, RowGram, SignedRows, check_symmetric, check_values};
+use super::oracle_risk::MostViolated;
 use super::shared_rows::{SharedGram, SharedRows};
 use super::values::{dual_of_square, primal_of_scores};
 use super::{
-    ClassKernel, Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, ThroughKernel, overflow,
-    polish,
+    ClassKernel, Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, Start, ThroughKernel,
+    overflow, polish,
 };
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
@@ -208,6 +210,22 @@ impl Machine {
         match &mut self.cache {
             Cache::Narrow(cache) => dual.solve(task, rows, cache, start, observer, cancel),
             Cache::Wide(cache) => dual.solve(task, rows, cache, start, observer, cancel),
+        }
+    }
+
+    /// Solves a problem of structured outputs by its dual, from outputs with multipliers or from zero.
+    pub(super) fn tell_outputs(
+        &mut self,
+        blocks: &BlockFrankWolfe,
+        task: &MostViolated<'_>,
+        start: Option<&Start>,
+        job: Job<'_>,
+    ) -> Result<Solution> {
+        let Job { observer, cancel, .. } = job;
+        let rows: (_, &Points) = (&self.kernel, &self.points);
+        match &mut self.cache {
+            Cache::Narrow(cache) => blocks.solve_through_kernel(task, rows, cache, start, observer, cancel),
+            Cache::Wide(cache) => blocks.solve_through_kernel(task, rows, cache, start, observer, cancel),
         }
     }
 

@@ -21,6 +21,9 @@ mod machine;
 mod newton;
 mod normal_matrix;
 mod oracle_risk;
+mod output_hard_margin;
+mod output_space;
+mod plane_bound;
 mod polish;
 mod problem;
 mod quadratic_program;
@@ -144,6 +147,8 @@ pub enum Stop {
     Stalled,
     /// The user or the observer asked the solver to stop.
     Cancelled,
+    /// The time that the settings allow is over.
+    TimeLimit,
     /// The solver made the requested number of passes. The method has no bound to stop by.
     Finished,
     /// The result on held-out data got worse for several passes.

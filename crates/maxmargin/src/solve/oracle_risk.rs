@@ -12,6 +12,7 @@ use super::{LinearRisk, Risk, infeasible};
 use crate::certificate::OutputDual;
 use crate::data::Design;
 use crate::error::Result;
+use crate::parallel;
 use crate::run::Cancel;
 use crate::structured::{Plane, Scores, Structure};
 use crate::task::{Objective, Place, Slopes};
@@ -166,14 +167,53 @@ pub(crate) fn objective_of_outputs(
     Ok(value)
 }
 
-/// The bound that a dual point proves, or an error if it is not feasible.
-pub(crate) fn bound_of_outputs(
-    structure: &dyn Structure,
-    cost: f64,
-    design: &Design,
-    dual: &OutputDual,
-    cancel: &Cancel,
-) -> Result<f64> {
+/// The loss at these scores of all rows and these shared scores.
+pub(crate) fn loss_at_scores(task: &MostViolated<'_>, scores: &[f64], shared: &[f64], cancel: &Cancel) -> Result<f64> {
+    let outputs = task.outputs();
+    let losses = parallel::try_map(task.parts(), |part| {
+        let rows = task.rows(part);
+        let scores = &scores[rows.start * outputs..rows.end * outputs];
+        let (mut by_row, mut by_shared) = (vec![0.0; scores.len()], vec![0.0; shared.len()]);
+        let at = Place { part, scores, thresholds: shared, cancel };
+        task.evaluate(&at, Slopes { scores: &mut by_row, thresholds: &mut by_shared }, &mut Found::default())
+    })?;
+    cancel.check()?;
+    Ok(losses.iter().sum())
+}
+
+/// Coefficients of rows and weights of shared scores that belong to a dual point, and the gain Σ α · loss.
+pub(crate) struct Expansion {
+    pub(crate) rows: Vec<usize>,
+    /// Those of one row next to each other.
+    pub(crate) coefficients: Vec<f64>,
+    pub(crate) shared: Vec<f64>,
+    pub(crate) gain: f64,
+}
+
+/// The expansion of a dual point. An error if the point is not feasible.
+pub(crate) fn expansion_of_outputs(structure: &dyn Structure, cost: f64, dual: &OutputDual) -> Result<Expansion> {
+    check_outputs(structure, cost, dual)?;
+    let (task, cancel) = (Multiplied { structure, cost, dual }, Cancel::new());
+    let outputs = structure.outputs();
+    let mut made =
+        Expansion { rows: Vec::new(), coefficients: Vec::new(), shared: vec![0.0; structure.shared()], gain: 0.0 };
+    let mut own = Vec::new();
+    for part in 0..structure.examples() {
+        let rows = structure.rows(part);
+        own.resize(rows.len() * outputs, 0.0);
+        let at = Place { part, scores: &[], thresholds: &[], cancel: &cancel };
+        made.gain += task.evaluate(&at, Slopes { scores: &mut own, thresholds: &mut made.shared }, &mut ())?;
+        for (row, own) in rows.zip(own.chunks_exact(outputs)).filter(|(_, own)| own.iter().any(|slope| *slope != 0.0)) {
+            made.rows.push(row);
+            made.coefficients.extend(own.iter().map(|slope| -slope));
+        }
+    }
+    made.shared.iter_mut().for_each(|slope| *slope = -*slope);
+    Ok(made)
+}
+
+/// Refuses a dual point that is not feasible.
+fn check_outputs(structure: &dyn Structure, cost: f64, dual: &OutputDual) -> Result<()> {
     if !dual.is_sound(structure.examples()) {
         return Err(infeasible("its examples do not fit the data"));
     }
@@ -183,6 +223,18 @@ pub(crate) fn bound_of_outputs(
             return Err(infeasible("the multipliers of an example exceed its cost"));
         }
     }
+    Ok(())
+}
+
+/// The bound that a dual point proves, or an error if it is not feasible.
+pub(crate) fn bound_of_outputs(
+    structure: &dyn Structure,
+    cost: f64,
+    design: &Design,
+    dual: &OutputDual,
+    cancel: &Cancel,
+) -> Result<f64> {
+    check_outputs(structure, cost, dual)?;
     let task = Multiplied { structure, cost, dual };
     let mut risk = LinearRisk::new(&task, design, true, cancel);
     let mut gradient = vec![0.0; risk.dim()];

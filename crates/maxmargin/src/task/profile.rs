@@ -105,8 +105,7 @@ impl Abilities {
     pub const SUMMED: Abilities = Abilities { listed: false, ..Abilities::LISTED };
 
     /// Structured outputs: a sum over examples without curvature.
-    pub const STRUCTURED: Abilities =
-        Abilities { structured: true, curved: false, drawn: false, kernel: false, ..Abilities::SUMMED };
+    pub const STRUCTURED: Abilities = Abilities { structured: true, curved: false, ..Abilities::SUMMED };
 }
 
 /// A task.

@@ -20,15 +20,35 @@ pub(super) fn solve(
     run: &mut Run<'_>,
 ) -> Result<Solution> {
     let (problem, settings, cancel) = (&posed.problem, run.settings, run.cancel);
+    if problem.abilities().structured {
+        if settings.stochastic.early_stopping == EarlyStopping::Subsamples {
+            return Err(Error::new(Code::BadSetting, "samples of the rows would cut structured outputs apart")
+                .help("use ⟦early-stopping=validation⟧, or give ⟦max-passes⟧"));
+        }
+        let referee = referee.ok_or_else(without_judge)?;
+        let &mut Run { data, design, settings, solver, start, for_model, polishes, cancel, .. } = run;
+        let observer = &mut *run.observer;
+        let referee = Some(&referee);
+        return problem.solve(&mut Run {
+            data,
+            design,
+            settings,
+            solver,
+            start,
+            for_model,
+            polishes,
+            machine: None,
+            referee,
+            observer,
+            cancel,
+        });
+    }
     let descent = descent(settings, run.solver, problem.rule());
     let sampled = problem.sampled(settings)?;
     match settings.stochastic.early_stopping {
         EarlyStopping::None => descent.solve(&*sampled, run.design, None, run.observer, cancel),
         EarlyStopping::Validation => {
-            let referee = referee.ok_or_else(|| {
-                Error::new(Code::BadSetting, "⟦early-stopping=validation⟧ needs held-out data to judge by")
-                    .help("add ⟦holdout=0.2⟧ or ⟦validation=FILE⟧, or use ⟦early-stopping=subsamples⟧")
-            })?;
+            let referee = referee.ok_or_else(without_judge)?;
             descent.solve(&*sampled, run.design, Some(&referee), run.observer, cancel)
         }
         EarlyStopping::Subsamples => {
@@ -39,6 +59,12 @@ pub(super) fn solve(
             descent.solve(&*sampled, run.design, None, &mut watching, cancel)
         }
     }
+}
+
+/// The error for early stopping by held-out data that are missing.
+fn without_judge() -> Error {
+    Error::new(Code::BadSetting, "⟦early-stopping=validation⟧ needs held-out data to judge by")
+        .help("add ⟦holdout=0.2⟧ or ⟦validation=FILE⟧, or use ⟦early-stopping=subsamples⟧")
 }
 
 /// Each of the two samples has a tenth of the rows, but at least this many.

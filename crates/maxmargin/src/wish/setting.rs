@@ -335,6 +335,16 @@ pub const COMMON: &[Setting] = &[
         place: "max-passes",
     },
     Setting {
+        name: "max-seconds",
+        heading: LEARNING,
+        aliases: &[],
+        help: "Stop at the end of the pass that exceeds this time, with the best model so far. The same seed then no longer \
+               gives the same bytes [default: no limit]",
+        placeholder: "S",
+        value: Value::Number(Range::Positive),
+        place: "max-seconds",
+    },
+    Setting {
         name: "polish",
         heading: LEARNING,
         aliases: &[],

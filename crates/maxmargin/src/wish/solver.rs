@@ -106,12 +106,17 @@ impl Solver {
             | Solver::QuadraticProgram
             | Solver::LinearProgram
             | Solver::CuttingPlane
-            | Solver::FrankWolfe
-            | Solver::NSlack
             | Solver::InteriorPoint
             | Solver::AveragedSgd
             | Solver::PassiveAggressive => true,
-            Solver::Auto | Solver::Newton | Solver::Sgd | Solver::Pegasos | Solver::Smo | Solver::Lasvm => false,
+            Solver::Auto
+            | Solver::Newton
+            | Solver::FrankWolfe
+            | Solver::NSlack
+            | Solver::Sgd
+            | Solver::Pegasos
+            | Solver::Smo
+            | Solver::Lasvm => false,
         }
     }
 

@@ -43,6 +43,7 @@ pub const NAMES: &[&str] = &[
     "loss-scale",
     "margin",
     "max-passes",
+    "max-seconds",
     "method",
     "multiclass",
     "nu",

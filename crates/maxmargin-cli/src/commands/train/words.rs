@@ -19,6 +19,7 @@ pub(super) fn stop_name(stop: Stop) -> &'static str {
         Stop::Finished => "finished",
         Stop::EarlyStopped => "early stopping",
         Stop::NoGain => "no gain",
+        Stop::TimeLimit => "time limit",
     }
 }
 
@@ -55,7 +56,8 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> Verdict {
             None,
         );
     }
-    if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) {
+    let without_bound = trained.stop == Stop::TimeLimit && certificate.lower_bound.is_none();
+    if matches!(trained.stop, Stop::Finished | Stop::EarlyStopped) || without_bound {
         return finished(trained, &objective);
     }
     let settings = &trained.model.settings;
@@ -109,6 +111,7 @@ fn finished(trained: &Trained, objective: &str) -> Verdict {
     let passes = format::counted(certificate.passes, "pass", "passes");
     let how = match (trained.stop, settings.stochastic.early_stopping) {
         (Stop::EarlyStopped, _) => format!("stopped early, best on held-out data after {passes}"),
+        (Stop::TimeLimit, _) => format!("stopped by --max-seconds after {passes}"),
         (_, EarlyStopping::Subsamples) => {
             format!("finished {passes}, the number that was best on two samples of the data")
         }
@@ -120,13 +123,16 @@ fn finished(trained: &Trained, objective: &str) -> Verdict {
     let alone = settings.loss == Loss::Logistic || (graded && settings.loss != Loss::SquaredHinge);
     let only = matches!(trained.model.scorer, Scorer::Expansion(_)) && alone;
     let remedy = match settings.solver {
+        // Held-out data decided, and not the bound.
+        _ if certificate.lower_bound.is_some() => None,
         // A solver that is not stochastic gives no bound only if none exists.
         solver if !solver.is_stochastic() => {
             Some("this kernel may not be positive definite, so no bound can be proven".to_string())
         }
         _ => (!only).then(|| "leave --solver out to get a proven bound".to_string()),
     };
-    (false, format!("{how}: objective {objective}, no bound proven"), remedy)
+    let proven = certificate.gap().map_or("no bound proven".to_string(), proven);
+    (false, format!("{how}: objective {objective}, {proven}"), remedy)
 }
 
 /// What to do about a run that did not converge.
@@ -154,6 +160,7 @@ fn remedy(trained: &Trained, uneven: bool) -> String {
         Stop::Stalled => {
             "the limit of double precision is reached: try a smaller -c or a larger --tolerance".to_string()
         }
+        Stop::TimeLimit => "the time of --max-seconds is over; the best model so far was kept".to_string(),
         _ => "the run was interrupted; the best model so far was kept".to_string(),
     }
 }

@@ -34,6 +34,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "scale" => (text("standard"), alone()),
         "tolerance" => (Choice::Number(0.125), alone()),
         "max-passes" | "seed" => (Choice::Whole(7), alone()),
+        "max-seconds" => (Choice::Number(2.5), alone()),
         "kernel" => (text("gaussian"), alone()),
         "gamma" => (Choice::Number(0.25), gaussian()),
         "degree" => (Choice::Whole(2), polynomial()),

@@ -39,6 +39,7 @@
 mod interior;
 mod master;
 
+use super::plane_bound::Taken;
 use super::{Cut, Progress, Risk, Sizes, Solution, Start, Stop, Witness, dot, overflow, relative_gap};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
@@ -100,6 +101,18 @@ impl CuttingPlane {
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Solution> {
+        Ok(self.solve_counted(risk, features, start, observer, cancel)?.0)
+    }
+
+    /// The same, with the number of cuts and the largest square of a slope.
+    pub(crate) fn solve_counted(
+        &self,
+        risk: &mut dyn Risk,
+        features: usize,
+        start: Option<&Start>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<(Solution, Taken)> {
         let (dim, penalised) = (risk.dim(), risk.penalised());
         let mut progress = Progress::new(observer, cancel);
         let mut bundle = Bundle::new(penalised, dim - penalised);
@@ -176,7 +189,7 @@ impl CuttingPlane {
         let (witness, bound) = if sound { (Witness::Cuts(cuts), bound) } else { (Witness::Weights, 0.0) };
         debug_assert!(bound <= value * (1.0 + 1e-9));
         let thresholds = best.split_off(features);
-        Ok(Solution {
+        let solution = Solution {
             weights: best,
             thresholds,
             objective: value,
@@ -187,7 +200,8 @@ impl CuttingPlane {
             first_rate: None,
             kernel: None,
             trace: progress.trace,
-        })
+        };
+        Ok((solution, bundle.taken))
     }
 }
 
@@ -214,12 +228,15 @@ struct Bundle {
     multipliers: Vec<f64>,
     /// The best bound so far.
     bound: f64,
+    /// All cuts so far, those that were dropped among them.
+    taken: Taken,
 }
 
 impl Bundle {
     fn new(penalised: usize, free: usize) -> Bundle {
         let bound = f64::NEG_INFINITY;
-        Bundle { penalised, free, planes: Vec::new(), gram: Vec::new(), multipliers: Vec::new(), bound }
+        let (planes, taken) = (Vec::new(), Taken::default());
+        Bundle { penalised, free, planes, gram: Vec::new(), multipliers: Vec::new(), bound, taken }
     }
 
     /// Takes cuts at zero weights that make feasible multipliers possible from the start.
@@ -313,6 +330,7 @@ impl Bundle {
         let product = |plane: usize| dot(&self.planes[plane].slope[..self.penalised], own);
         let mut row = parallel::map(self.planes.len(), product);
         row.push(dot(own, own));
+        self.taken = Taken { planes: self.taken.planes + 1, largest: self.taken.largest.max(dot(own, own)) };
         if row.iter().any(|product| !product.is_finite()) {
             return Err(overflow());
         }

@@ -21,20 +21,22 @@
 //! which has an entry for each score that it changes.
 
 mod block;
-mod space;
 
 use super::oracle_risk::MostViolated;
+use super::output_space::{Expanding, Laid, Point, Space};
+use super::plane_bound::Taken;
 use super::scaled_rows::ScaledRows;
-use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
+use super::sgd::Patience;
+use super::{Progress, Referee, Solution, Start, Stop, ThroughKernel, Witness, overflow, relative_gap};
 use crate::certificate::OutputDual;
 use crate::data::{Design, with_rows};
 use crate::error::Result;
+use crate::kernel::{Element, Kernel, Points, RowCache};
 use crate::parallel::{self, Spare};
 use crate::random::Random;
 use crate::run::{Cancel, Event, Observer, interrupted};
 use crate::structured::{Plane, Scores, Structure};
 use block::{Block, Work};
-use space::{Laid, Point, Space};
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
@@ -79,10 +81,20 @@ struct Buffers {
     output: Vec<u32>,
     plane: Plane,
     work: Work,
-    /// A point for the slopes of one plane; all zeros between uses.
+    /// A zero point between uses.
     scratch: Option<Point>,
-    steps: Vec<(u32, f64)>,
-    change: Vec<f64>,
+    /// A number for each score of the rows of an example.
+    steps: Vec<f64>,
+    images: Vec<f64>,
+}
+
+/// The point with the smallest objective so far.
+struct Best {
+    objective: f64,
+    weights: Vec<f64>,
+    shared: Vec<f64>,
+    /// The scores of all rows, where the space holds them.
+    scores: Vec<f64>,
 }
 
 /// What does not change during a run.
@@ -96,53 +108,104 @@ struct Fixed<'a> {
 }
 
 impl BlockFrankWolfe {
-    /// Solves a problem from the dual variables of `start`, if it has any.
+    /// Solves a problem from the dual variables of `start`, if it has any. A referee may stop the run early, and then
+    /// decides which point is kept. Returns the planes met, too.
     pub(crate) fn solve(
         &self,
         task: &MostViolated<'_>,
-        design: &Design,
+        (design, referee): (&Design, Option<&Referee<'_>>),
         start: Option<&Start>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
-    ) -> Result<Solution> {
+    ) -> Result<(Solution, Taken)> {
         let structure = task.structure;
         let outputs = structure.outputs().max(1);
         with_rows!(design.matrix(), rows => {
             let laid = Laid { rows: ScaledRows::new(design, rows), outputs, shared: structure.shared() };
             cancel.check_wanted()?;
             let fixed = Fixed { task, structure, space: &laid, outputs, buffers: Spare::default(), cancel };
-            self.run(&fixed, start, observer)
+            let (solution, _, taken) = self.run(&fixed, start, referee, observer)?;
+            Ok((solution, taken))
         })
     }
 
-    fn run(&self, fixed: &Fixed<'_>, start: Option<&Start>, observer: &mut dyn Observer) -> Result<Solution> {
+    /// The same over kernel values. The weights of the solution are the coefficients of the rows.
+    pub(crate) fn solve_through_kernel<V: Element>(
+        &self,
+        task: &MostViolated<'_>,
+        rows: (&Kernel, &Points),
+        cache: &mut RowCache<V>,
+        start: Option<&Start>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let structure = task.structure;
+        let outputs = structure.outputs().max(1);
+        let before = cache.counts();
+        let space = Expanding::new(rows, cache, (outputs, structure.shared()));
+        let fixed = Fixed { task, structure, space: &space, outputs, buffers: Spare::default(), cancel };
+        let (solution, reached, _) = self.run(&fixed, start, None, observer)?;
+        drop(fixed);
+        let after = cache.counts();
+        let kernel = ThroughKernel {
+            reached,
+            common_margin: None,
+            rows: Some((after.0 - before.0, after.1 - before.1)),
+            definite: true,
+            scorer: None,
+            merging: None,
+        };
+        Ok(Solution { kernel: Some(kernel), ..solution })
+    }
+
+    /// Returns the solution, the scores of all rows where the space holds them, and the planes met.
+    fn run(
+        &self,
+        fixed: &Fixed<'_>,
+        start: Option<&Start>,
+        referee: Option<&Referee<'_>>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Solution, Vec<f64>, Taken)> {
         let Fixed { structure, space, cancel, .. } = *fixed;
         let mut progress = Progress::new(observer, cancel);
         let (mut blocks, mut point) = fixed.started(start.and_then(|start| start.outputs.as_ref()))?;
         let mut random = Random::new(self.seed, VISITS, 0);
         let mut order: Vec<usize> = (0..blocks.len()).filter(|&example| blocks[example].cost > 0.0).collect();
-        let mut best: Option<(f64, Vec<f64>, Vec<f64>)> = None;
+        let mut best: Option<Best> = None;
+        let (mut least, mut patience, mut taken) = (f64::INFINITY, Patience::new(), Taken::default());
         let mut passes = 0;
         let stop = loop {
-            let losses = fixed.search(&mut blocks, &point)?;
+            let losses = fixed.search(&mut blocks, &point, &mut taken)?;
             cancel.check_wanted()?;
             if cancel.is_raised() {
                 break Stop::Cancelled;
             }
-            let weights = space.weights(&point);
-            let half = 0.5 * weights.iter().chain(&point.shared).map(|weight| weight * weight).sum::<f64>();
+            let (weights, square) = space.weights(&point);
+            let half = 0.5 * (square + point.shared.iter().map(|weight| weight * weight).sum::<f64>());
             let objective = half + losses.iter().sum::<f64>();
             let dual = blocks.iter().map(Block::gain).sum::<f64>() - half;
             if !objective.is_finite() {
                 return Err(overflow());
             }
             let bound = progress.bound(Some(dual)).unwrap_or(0.0);
-            if best.as_ref().is_none_or(|(least, ..)| objective < *least) {
-                best = Some((objective, weights, point.shared.clone()));
+            let held_out = referee.and_then(|referee| (referee.measure)(&weights, &point.shared));
+            let improves = match referee {
+                // Passes are counted from 1 here: the first point is judged before any.
+                Some(referee) => patience.improves(passes + 1, referee.loss(held_out)),
+                None => objective < least,
+            };
+            least = least.min(objective);
+            let current = Best { objective, weights, shared: point.shared.clone(), scores: Vec::new() };
+            // With a referee, report the point that was judged; otherwise the best one.
+            let shown = best.as_ref().filter(|_| !improves && referee.is_none()).unwrap_or(&current);
+            let end = progress.report_judged(passes, shown.objective, &shown.weights, &shown.shared, held_out);
+            if improves {
+                best = Some(Best { scores: space.all_scores(&point), ..current });
             }
-            let (least, weights, shared) = best.as_ref().expect("one was set");
-            let end = progress.report(passes, *least, weights, shared);
-            if relative_gap(*least, bound) <= self.tolerance {
+            if referee.is_some() && patience.is_over(passes + 1) {
+                break Stop::EarlyStopped;
+            }
+            if relative_gap(least, bound) <= self.tolerance {
                 break Stop::Converged;
             }
             if end || cancel.is_raised() {
@@ -160,14 +223,20 @@ impl BlockFrankWolfe {
         let (calls, seconds) = fixed.task.searches.total();
         // The answer does not matter: the run is over.
         let _ = progress.observer().report(&Event::Searches { calls, seconds });
-        let Some((objective, weights, thresholds)) = best else { return Err(interrupted()) };
+        let Some(Best { objective, weights, shared: thresholds, scores }) = best else { return Err(interrupted()) };
+        let (mut passes, mut stop) = (passes, stop);
+        if referee.is_some() && patience.best_pass() <= passes {
+            // The referee prefers an earlier point.
+            stop = if stop == Stop::Cancelled { stop } else { Stop::EarlyStopped };
+            passes = patience.best_pass() - 1;
+        }
         let mut dual = OutputDual::default();
         for block in &blocks {
             let above = block.corners.iter().filter(|corner| corner.alpha > 0.0);
             dual.push(above.map(|corner| (&corner.output[..], corner.alpha)));
         }
         debug_assert_eq!(dual.examples(), structure.examples());
-        Ok(Solution {
+        let solution = Solution {
             weights,
             thresholds,
             objective,
@@ -178,7 +247,8 @@ impl BlockFrankWolfe {
             first_rate: None,
             kernel: None,
             trace: progress.trace,
-        })
+        };
+        Ok((solution, scores, taken))
     }
 
     /// Visits the blocks until that is no longer worth it. Returns by how much the dual value rose.
@@ -251,9 +321,9 @@ impl Fixed<'_> {
     }
 
     /// Searches the most violated output of each example at a point, and adds it to the corners. Returns the loss of each.
-    fn search(&self, blocks: &mut [Block], point: &Point) -> Result<Vec<f64>> {
+    fn search(&self, blocks: &mut [Block], point: &Point, taken: &mut Taken) -> Result<Vec<f64>> {
         let jobs: Vec<&mut [Block]> = blocks.chunks_mut(RUN).collect();
-        let found = parallel::map_each(jobs, |job, blocks| -> Result<Vec<f64>> {
+        let found = parallel::map_each(jobs, |job, blocks| -> Result<Vec<(f64, Option<f64>)>> {
             self.buffers.lend(|buffers| {
                 let examples = job * RUN..;
                 examples.zip(blocks).map(|(example, block)| self.search_one(example, block, point, buffers)).collect()
@@ -261,14 +331,25 @@ impl Fixed<'_> {
         });
         let mut all = Vec::with_capacity(blocks.len());
         for part in found {
-            all.extend(part?);
+            for (loss, square) in part? {
+                all.push(loss);
+                taken.planes += u64::from(square.is_some());
+                taken.largest = taken.largest.max(square.unwrap_or(0.0));
+            }
         }
         Ok(all)
     }
 
-    fn search_one(&self, example: usize, block: &mut Block, point: &Point, buffers: &mut Buffers) -> Result<f64> {
+    /// Returns the loss, and the square of the length of the slopes if the output is new.
+    fn search_one(
+        &self,
+        example: usize,
+        block: &mut Block,
+        point: &Point,
+        buffers: &mut Buffers,
+    ) -> Result<(f64, Option<f64>)> {
         if block.cost == 0.0 || self.cancel.is_raised() {
-            return Ok(0.0);
+            return Ok((0.0, None));
         }
         let Buffers { scores, output, plane, work, .. } = buffers;
         let rows = self.structure.rows(example);
@@ -283,36 +364,38 @@ impl Fixed<'_> {
         let highest = work.values.iter().copied().fold(value.max(0.0), f64::max);
         block.gap = block.gap_below(highest, &work.values);
         block.tidy();
+        let mut square = None;
         if value > 0.0 && !block.holds(output) {
             let (output, plane) = (std::mem::take(output), std::mem::take(plane));
-            self.add_corner(example, block, (output, plane), buffers);
+            square = Some(self.add_corner(example, block, (output, plane), buffers));
         }
-        Ok(block.cost * highest)
+        Ok((block.cost * highest, square))
     }
 
-    /// Adds a corner with the products of its slopes with those of the others.
-    fn add_corner(&self, example: usize, block: &mut Block, (output, plane): (Vec<u32>, Plane), buffers: &mut Buffers) {
+    /// Adds a corner with the products of its slopes with those of the others. Returns the one with themselves.
+    fn add_corner(
+        &self,
+        example: usize,
+        block: &mut Block,
+        (output, plane): (Vec<u32>, Plane),
+        buffers: &mut Buffers,
+    ) -> f64 {
         let rows = self.structure.rows(example);
-        let Buffers { scores, scratch, steps, .. } = buffers;
-        let slopes = scratch.get_or_insert_with(|| self.space.zero());
-        let by_row = plane.rows.chunk_by(|a, b| a.0 as usize / self.outputs == b.0 as usize / self.outputs);
-        for entries in by_row.clone() {
-            let row = entries[0].0 as usize / self.outputs;
-            steps.clear();
-            steps.extend(entries.iter().map(|&(place, slope)| (place % self.outputs as u32, slope)));
-            self.space.add(rows.start + row, steps, slopes);
-        }
-        plane.shared.iter().for_each(|&(place, slope)| slopes.shared[place as usize] += slope);
-        scores.resize(rows.len() * self.outputs, 0.0);
-        self.space.scores(rows.clone(), slopes, scores);
-        let at = Scores { rows: scores, shared: &slopes.shared };
+        let Buffers { steps, images, scratch, .. } = buffers;
+        let scratch = scratch.get_or_insert_with(|| self.space.zero());
+        steps.clear();
+        steps.resize(rows.len() * self.outputs, 0.0);
+        plane.rows.iter().for_each(|&(place, slope)| steps[place as usize] += slope);
+        plane.shared.iter().for_each(|&(place, slope)| scratch.shared[place as usize] += slope);
+        images.resize(steps.len(), 0.0);
+        self.space.images(rows, steps, scratch, images);
+        let at = Scores { rows: images, shared: &scratch.shared };
         let mut products: Vec<f64> = block.corners.iter().map(|corner| corner.plane.product(at)).collect();
-        products.push(plane.product(at).max(0.0));
-        for entries in by_row {
-            self.space.clear(rows.start + entries[0].0 as usize / self.outputs, slopes);
-        }
-        plane.shared.iter().for_each(|&(place, _)| slopes.shared[place as usize] = 0.0);
+        let square = plane.product(at).max(0.0);
+        products.push(square);
+        plane.shared.iter().for_each(|&(place, _)| scratch.shared[place as usize] = 0.0);
         block.push(output, plane, &products);
+        square
     }
 
     /// Solves one block and moves the point. Returns by how much the dual value rose.
@@ -335,21 +418,13 @@ impl Fixed<'_> {
     /// Moves the point by changes of the variables of a block.
     fn apply(&self, example: usize, block: &Block, changes: &[f64], point: &mut Point, buffers: &mut Buffers) {
         let rows = self.structure.rows(example);
-        let Buffers { steps, change, .. } = buffers;
-        change.clear();
-        change.resize(rows.len() * self.outputs, 0.0);
-        for (corner, step) in block.corners.iter().zip(changes).filter(|(_, step)| **step != 0.0) {
-            corner.plane.rows.iter().for_each(|&(place, slope)| change[place as usize] -= step * slope);
-            corner.plane.shared.iter().for_each(|&(place, slope)| point.shared[place as usize] -= step * slope);
+        let steps = &mut buffers.steps;
+        steps.clear();
+        steps.resize(rows.len() * self.outputs, 0.0);
+        for (corner, change) in block.corners.iter().zip(changes).filter(|(_, change)| **change != 0.0) {
+            corner.plane.rows.iter().for_each(|&(place, slope)| steps[place as usize] -= change * slope);
+            corner.plane.shared.iter().for_each(|&(place, slope)| point.shared[place as usize] -= change * slope);
         }
-        for (row, change) in rows.zip(change.chunks_exact(self.outputs)) {
-            steps.clear();
-            steps.extend(
-                (0u32..).zip(change).filter(|(_, change)| **change != 0.0).map(|(output, step)| (output, *step)),
-            );
-            if !steps.is_empty() {
-                self.space.add(row, steps, point);
-            }
-        }
+        self.space.add(rows, steps, point);
     }
 }

@@ -502,14 +502,39 @@ pub(super) fn not_separable(data: &Dataset, found: &Contradiction) -> Error {
     contradicted(&found.blocks, |row| data.row_name(row), false, found.residual)
 }
 
-/// The error for a contradiction of pairs, or of rows.
-fn contradicted(blocks: &[(usize, f64)], name: impl Fn(usize) -> String, pairs: bool, residual: f64) -> Error {
+/// The error that names examples of structured outputs that contradict each other. `unit` is what one is called.
+pub(super) fn outputs_contradicted(
+    blocks: &[(usize, f64)],
+    name: impl Fn(usize) -> String,
+    unit: &str,
+    residual: f64,
+) -> Error {
+    let (list, count) = listed(blocks, name);
+    let message = match count {
+        1 => format!("not separable: no weights give the true output of {list} its margin over all others"),
+        _ => format!(
+            "not separable: no weights give every true output its margin; {count} examples prove it ({list}): a \
+             weighted sum of what tells their outputs apart is zero up to {residual:.0e}"
+        ),
+    };
+    Error::new(Code::NotSeparable, message).help(format!(
+        "use a soft margin, which lets a {unit} miss its margin at a cost: leave ⟦margin⟧ out and set ⟦c⟧"
+    ))
+}
+
+/// The first few names of a contradiction, and how many it has.
+fn listed(blocks: &[(usize, f64)], name: impl Fn(usize) -> String) -> (String, usize) {
     const SHOWN: usize = 4;
     let mut named: Vec<String> = blocks.iter().take(SHOWN).map(|&(block, _)| name(block)).collect();
     if blocks.len() > SHOWN {
         named.push("…".to_string());
     }
-    let (list, count) = (named.join(", "), blocks.len());
+    (named.join(", "), blocks.len())
+}
+
+/// The error for a contradiction of pairs, or of rows.
+fn contradicted(blocks: &[(usize, f64)], name: impl Fn(usize) -> String, pairs: bool, residual: f64) -> Error {
+    let (list, count) = listed(blocks, name);
     let message = match (pairs, count) {
         (true, 1) => format!("not separable: {list} cannot be satisfied, because both have the same features"),
         (false, 1) => format!("not separable: the features of {list} cannot reach a margin"),

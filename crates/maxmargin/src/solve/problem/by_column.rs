@@ -325,7 +325,7 @@ fn worse(a: Stop, b: Stop) -> Stop {
         Stop::NoGain => 3,
         Stop::Stalled => 4,
         Stop::PassLimit => 5,
-        Stop::Cancelled => 6,
+        Stop::Cancelled | Stop::TimeLimit => 6,
     };
     if rank(b) > rank(a) { b } else { a }
 }

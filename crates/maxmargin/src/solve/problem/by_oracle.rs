@@ -1,15 +1,19 @@
 //! [`ByOracle`]: structured outputs, of which a search finds the most violated one.
 
-use super::by_block::proven_by_cuts;
-use super::{Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, restated, weights_of};
+use super::by_block::{check_shortfall, outputs_contradicted, proven_by_cuts};
+use super::{
+    Expanded, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, output_expansion, restated,
+    through_kernel, weights_of,
+};
 use crate::certificate::{Decoder, Witness};
-use crate::data::Design;
+use crate::data::{Dataset, Design};
 use crate::error::{Code, Error, Result};
 use crate::run::{Cancel, Event};
 use crate::settings::Settings;
-use crate::solve::frank_wolfe::BlockFrankWolfe;
 use crate::solve::oracle_risk::{MostViolated, Searches, bound_of_outputs, objective_of_outputs};
-use crate::solve::{CurvedRisk, CuttingPlane, LinearRisk, Machine, Sampled, Solution};
+use crate::solve::output_hard_margin::{OutputHardMargin, hard_bound_of_outputs, hard_primal_of_outputs};
+use crate::solve::plane_bound::{PlaneBound, Taken};
+use crate::solve::{Contradiction, CurvedRisk, CuttingPlane, LinearRisk, Machine, Sampled, Solution, Verdict, descent};
 use crate::structured::{Rescale, Structure};
 use crate::task::{Abilities, Intercept, LearningTask};
 use crate::wish::Solver;
@@ -80,6 +84,34 @@ impl ByOracle {
         MostViolated { structure: &*self.task.structure, cost: self.task.cost, searches }
     }
 
+    /// The rounds of a run of cutting planes beside their bound.
+    fn rounds(&self, solution: &Solution, taken: Taken, one_slack: bool) -> Event<'static> {
+        let cost = |example: usize| self.task.cost * self.task.structure.weight(example);
+        let costs = (0..self.task.structure.examples()).map(cost).filter(|cost| *cost > 0.0);
+        let (total, least) = costs.fold((0.0, f64::INFINITY), |(sum, least), cost| (sum + cost, least.min(cost)));
+        let accuracy = (solution.objective - solution.lower_bound.unwrap_or(0.0)).max(0.0) / total;
+        // The slopes of the one-slack form are sums over all examples with their costs.
+        let square = if one_slack { taken.largest / (total * total) } else { taken.largest };
+        let bound = PlaneBound { total, least, square, loss: self.task.structure.largest_loss(), accuracy };
+        let most = if one_slack { bound.of_one_slack() } else { bound.of_many_slacks() };
+        let (rounds, planes) = (solution.passes, taken.planes);
+        Event::Rounds { rounds, planes, most, square, loss: bound.loss, accuracy }
+    }
+
+    /// The error that names examples that contradict each other.
+    fn not_separable(&self, data: &Dataset, found: &Contradiction) -> Error {
+        let structure = &self.task.structure;
+        let name = |example: usize| {
+            let first = structure.rows(example).start;
+            let group = data.groups().and_then(|groups| {
+                let group = groups.starts().iter().position(|start| *start == first as u64)?;
+                Some(groups.names().get(group))
+            });
+            group.map_or_else(|| data.row_name(first), |group| format!("{} `{group}`", self.task.unit))
+        };
+        outputs_contradicted(&found.blocks, name, self.task.unit, found.residual)
+    }
+
     /// A solution with the values that `verify` computes. After a cancel, the caller still waits for them.
     fn restated(&self, mut solution: Solution, design: &Design, tolerance: f64, cancel: &Cancel) -> Result<Solution> {
         let until = cancel.until_abandoned();
@@ -92,6 +124,19 @@ impl ByOracle {
         }
         Ok(restated(solution, tolerance))
     }
+}
+
+/// Certifies a hard margin: the weights must reach every margin, and the witness bounds the objective from below.
+fn certify_hard(task: &MostViolated<'_>, stated: &Stated<'_>, design: &Design, cancel: &Cancel) -> Result<Values> {
+    let weights = weights_of(stated.scorer)?;
+    let (objective, shortfall) = hard_primal_of_outputs(task, design, (weights, stated.free), cancel)?;
+    check_shortfall(shortfall)?;
+    let lower_bound = match stated.witness {
+        Some(Witness::Outputs(dual)) => Some(hard_bound_of_outputs(task, design, dual, cancel)?),
+        Some(_) => return Err(infeasible("it belongs to another task")),
+        None => None,
+    };
+    Ok(Values { objective, lower_bound })
 }
 
 impl Problem for ByOracle {
@@ -114,28 +159,60 @@ impl Problem for ByOracle {
 
     fn shape(&self) -> ProblemShape {
         let structure = &self.task.structure;
-        ProblemShape { outputs: structure.outputs(), free: structure.shared(), blocks: 0, kernel_numbers: 0 }
+        let rows = (0..structure.examples()).map(|example| structure.rows(example).end).max().unwrap_or(0);
+        let outputs = structure.outputs();
+        ProblemShape { outputs, free: structure.shared(), blocks: 0, kernel_numbers: rows * outputs }
     }
 
     fn solve(&self, run: &mut Run<'_>) -> Result<Solution> {
         let &mut Run { design, settings, solver, start, cancel, .. } = run;
-        let &Settings { tolerance, max_passes, seed, .. } = settings;
+        let &Settings { tolerance, max_passes, .. } = settings;
         let searches = Searches::default();
         let task = self.most_violated(&searches);
+        let blocks = output_expansion::blocks(settings, solver == Solver::NSlack);
+        if settings.expands() {
+            if !matches!(solver, Solver::FrankWolfe | Solver::NSlack) {
+                return Err(not_planned(settings, solver));
+            }
+            let make = |run: &Run<'_>, bytes| self.machine(run.design, run.settings, bytes, run.cancel);
+            let solve =
+                |machine: &mut Machine, run: &mut Run<'_>| output_expansion::solve(&blocks, &task, machine, run);
+            return through_kernel::with_machine(run, make, solve);
+        }
+        if run.referee.is_some() && matches!(solver, Solver::CuttingPlane | Solver::QuadraticProgram) {
+            let message = format!("`{}` does not stop by held-out data", solver.name());
+            return Err(Error::new(Code::BadSetting, message)
+                .help("leave ⟦early-stopping⟧ out, or use frank-wolfe, n-slack or a stochastic solver"));
+        }
         let solution = match solver {
-            Solver::FrankWolfe | Solver::NSlack => {
-                let to_the_end = solver == Solver::NSlack;
-                let blocks = BlockFrankWolfe { tolerance, max_passes, seed, to_the_end };
-                blocks.solve(&task, design, start, run.observer, cancel)?
+            Solver::FrankWolfe => blocks.solve(&task, (design, run.referee), start, run.observer, cancel)?.0,
+            Solver::NSlack => {
+                let (solution, taken) = blocks.solve(&task, (design, run.referee), start, run.observer, cancel)?;
+                // The answer does not matter: the run is over.
+                let _ = run.observer.report(&self.rounds(&solution, taken, false));
+                solution
+            }
+            Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => {
+                let descent = descent(settings, solver, Intercept::Penalised);
+                // Its objective is already that of the stored weights.
+                return descent.solve_outputs(&task, design, run.referee, run.observer, cancel);
+            }
+            Solver::QuadraticProgram => {
+                let program = OutputHardMargin { tolerance, max_passes };
+                return match program.solve(&task, design, run.observer, cancel)? {
+                    Verdict::Separable(solution) => Ok(*solution),
+                    Verdict::NotSeparable(found) => Err(self.not_separable(run.data, &found)),
+                };
             }
             Solver::CuttingPlane => {
                 let planes = CuttingPlane { tolerance, max_passes };
                 let features = design.cols() * task.structure.outputs();
                 let mut risk = LinearRisk::new(&task, design, true, cancel);
-                let solution = planes.solve(&mut risk, features, start, run.observer, cancel)?;
+                let (solution, taken) = planes.solve_counted(&mut risk, features, start, run.observer, cancel)?;
                 let (calls, seconds) = searches.total();
-                // The answer does not matter: the run is over.
+                // The answers do not matter: the run is over.
                 let _ = run.observer.report(&Event::Searches { calls, seconds });
+                let _ = run.observer.report(&self.rounds(&solution, taken, true));
                 solution
             }
             solver => return Err(not_planned(settings, solver)),
@@ -144,13 +221,19 @@ impl Problem for ByOracle {
         self.restated(solution, design, tolerance, cancel)
     }
 
-    fn certify(&self, stated: &Stated<'_>, design: &Design, _: &Settings, cancel: &Cancel) -> Result<Values> {
+    fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {
         let searches = Searches::default();
         let task = self.most_violated(&searches);
-        let weights = weights_of(stated.scorer)?;
         if stated.free.len() != task.structure.shared() {
             return Err(infeasible("the shared scores do not fit the data"));
         }
+        if settings.is_hard_margin() {
+            return certify_hard(&task, stated, design, cancel);
+        }
+        if let Some(expanded) = Expanded::of(stated.scorer, design, settings, cancel)? {
+            return output_expansion::certify(&task, &expanded, stated, cancel);
+        }
+        let weights = weights_of(stated.scorer)?;
         let objective = objective_of_outputs(&task, design, (weights, stated.free), cancel)?;
         let lower_bound = match stated.witness {
             Some(Witness::Outputs(dual)) => Some(bound_of_outputs(task.structure, task.cost, design, dual, cancel)?),
@@ -168,13 +251,12 @@ impl Problem for ByOracle {
             .help("learn from all rows at once"))
     }
 
-    fn machine(&self, _: &Design, _: &Settings, _: u64, _: &Cancel) -> Result<Machine> {
-        Err(Error::new(Code::Unsupported, "structured outputs learn weights, and a kernel model has none")
-            .help("use ⟦approximate=nystrom:1000⟧, or leave ⟦kernel⟧ out"))
+    fn machine(&self, design: &Design, settings: &Settings, bytes: u64, cancel: &Cancel) -> Result<Machine> {
+        Machine::new(None, None, design, settings, bytes, cancel)
     }
 
-    fn kernel_scores(&self, _: &Machine, _: &Solution, _: &Cancel) -> Vec<f64> {
-        Vec::new()
+    fn kernel_scores(&self, _: &Machine, solution: &Solution, _: &Cancel) -> Vec<f64> {
+        solution.reached().to_vec()
     }
 
     fn sampled(&self, _: &Settings) -> Result<Box<dyn Sampled + '_>> {

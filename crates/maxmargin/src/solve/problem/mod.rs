@@ -25,6 +25,7 @@ mod column_expansion;
 mod expanded;
 mod last_digits;
 mod one_by_one;
+mod output_expansion;
 mod plan;
 mod stochastic;
 mod through_kernel;

@@ -41,7 +41,7 @@ pub fn plan(abilities: Abilities, settings: &Settings, shape: Shape) -> Result<S
         Solver::Auto => chosen(abilities, settings, shape),
         solver => solver,
     };
-    let one_margin = abilities.several && settings.regularisation.is_nu();
+    let one_margin = (abilities.several || abilities.structured) && settings.regularisation.is_nu();
     if one_margin || !supports(abilities, settings.loss, solver, by_kernel) {
         return Err(unsupported(abilities, settings, solver));
     }
@@ -105,8 +105,12 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         return false;
     }
     if structured {
-        let known = matches!(solver, Solver::FrankWolfe | Solver::NSlack | Solver::CuttingPlane);
-        return known && !by_kernel && loss == Loss::Hinge;
+        let known = match solver {
+            Solver::FrankWolfe | Solver::NSlack => true,
+            Solver::CuttingPlane | Solver::QuadraticProgram => !by_kernel,
+            solver => solver.is_stochastic() && !by_kernel,
+        };
+        return known && loss == Loss::Hinge;
     }
     // Only Newton's method supports the barrier that keeps the threshold of three outcomes above zero.
     if barrier {
@@ -150,19 +154,7 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
         );
     }
     if abilities.structured {
-        return match settings.kernel.kind {
-            KernelKind::Linear if settings.loss != Loss::Hinge => {
-                refuse(format!("structured outputs take the hinge, and not {loss} loss"), "leave ⟦loss⟧ out")
-            }
-            KernelKind::Linear => refuse(
-                format!("structured outputs are not solved by `{}`", solver.name()),
-                "leave ⟦solver⟧ out, or use frank-wolfe, n-slack or cutting-plane",
-            ),
-            _ => refuse(
-                "structured outputs learn weights, and a kernel model has none".to_string(),
-                "use ⟦approximate=nystrom:1000⟧, or leave ⟦kernel⟧ out",
-            ),
-        };
+        return unsupported_outputs(settings, solver);
     }
     let expands = settings.expands();
     let logistic = settings.loss == Loss::Logistic;
@@ -257,6 +249,29 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
         "use ⟦loss=hinge⟧ or ⟦loss=squared-hinge⟧, or leave ⟦kernel⟧ out"
     };
     refuse(format!("`{task}` with {loss} loss is not solved by `{}`", solver.name()), remedy)
+}
+
+/// The same for structured outputs.
+fn unsupported_outputs(settings: &Settings, solver: Solver) -> Error {
+    let refuse = |message: String, help: &str| Error::new(Code::Unsupported, message).help(help.to_string());
+    match settings.kernel.kind {
+        _ if settings.regularisation.is_nu() => refuse(
+            "⟦nu⟧ is for constraints with one margin, and structured outputs have a margin each".to_string(),
+            "use ⟦c⟧",
+        ),
+        _ if settings.loss != Loss::Hinge => refuse(
+            format!("structured outputs take the hinge, and not {} loss", settings.loss.name()),
+            "leave ⟦loss⟧ out",
+        ),
+        KernelKind::Linear => refuse(
+            format!("structured outputs are not solved by `{}`", solver.name()),
+            "leave ⟦solver⟧ out, or use frank-wolfe, n-slack, cutting-plane or averaged-sgd",
+        ),
+        _ => refuse(
+            format!("structured outputs are not solved through a kernel by `{}`", solver.name()),
+            "leave ⟦solver⟧ out, or use frank-wolfe or n-slack, or ⟦approximate=nystrom:1000⟧",
+        ),
+    }
 }
 
 /// One line of the support matrix: a task and loss, and the solvers that take them.

@@ -76,7 +76,7 @@ pub(super) fn longest_stable_rate<R: Rows>(
 }
 
 /// Where a function of a positive number is smallest, to a factor of two, downhill from 1.
-fn least(cost: &mut dyn FnMut(f64) -> f64) -> f64 {
+pub(super) fn least(cost: &mut dyn FnMut(f64) -> f64) -> f64 {
     let (mut best, mut best_cost) = (1.0, cost(1.0));
     for factor in [0.5, 2.0] {
         let mut rate = 1.0;

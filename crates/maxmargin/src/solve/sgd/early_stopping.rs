@@ -11,6 +11,13 @@ pub(crate) struct Referee<'a> {
     pub(crate) higher_is_better: bool,
 }
 
+impl Referee<'_> {
+    /// A measure as a loss, which falls as the result gets better. NaN if there is none.
+    pub(crate) fn loss(&self, value: Option<f64>) -> f64 {
+        value.map_or(f64::NAN, |value| if self.higher_is_better { -value } else { value })
+    }
+}
+
 /// Training ends after this many passes without an improvement.
 const PATIENCE: u64 = 3;
 

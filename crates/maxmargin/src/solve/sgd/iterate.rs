@@ -12,7 +12,7 @@
 //! after).
 
 use super::super::scaled_rows::{ScaledRows, Sum};
-use crate::data::Rows;
+use crate::data::{Design, Rows};
 use crate::task::{Constraint, Intercept};
 
 /// The factor for the steps of a free intercept: every row pulls at it, so with full steps it would oscillate.
@@ -88,6 +88,11 @@ impl<'a, R: Rows> Iterate<'a, R> {
             average: None,
             square: knows_its_length.then_some(0.0),
         }
+    }
+
+    /// The rows.
+    pub(super) fn design(&self) -> &'a Design {
+        self.rows.design()
     }
 
     /// Prefetches the rows of a constraint that is needed soon.

@@ -12,7 +12,7 @@
 //! with all violations taken before the step. A penalised b moves like the weight of a constant feature. A free b takes
 //! no step with η > 1, since no penalty would bring it back. 1 − ηλ is never below zero. Separate files describe what
 //! is drawn ([`draw`], [`pairs`]), how long the steps are ([`schedule`]), and how weights and averages are kept
-//! ([`iterate`]).
+//! ([`iterate`]). Structured outputs draw whole examples ([`outputs`]).
 //!
 //! - **sgd**: the last iterate (Bottou, Stochastic gradient descent tricks, 2012).
 //! - **averaged-sgd**: the mean of the iterates after the first pass (Polyak & Juditsky 1992; Xu, Towards optimal one
@@ -43,6 +43,7 @@ mod early_stopping;
 mod expansion;
 mod iterate;
 mod merge;
+mod outputs;
 mod pairs;
 mod schedule;
 #[cfg(test)]
@@ -50,20 +51,19 @@ mod tests;
 
 pub use crate::wish::{EarlyStopping, Sample, Schedule};
 pub(crate) use draw::{ByRow, Sampled};
-pub(crate) use early_stopping::{Measure, Referee};
+pub(crate) use early_stopping::{Measure, Patience, Referee};
 pub use expansion::Merging;
 pub(crate) use expansion::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use pairs::ByPair;
 
 use super::scaled_rows::ScaledRows;
-use super::{Progress, Solution, Stop, Witness};
+use super::{Progress, Solution, Stop, TracePoint, Witness};
 use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
 use crate::task::{Constraint, Intercept, Ranking};
 use draw::{Draw, Settled};
-use early_stopping::Patience;
 use iterate::Iterate;
 use schedule::{Averaging, Rates};
 use std::collections::VecDeque;
@@ -163,20 +163,34 @@ impl StochasticDescent {
             design.passed(0..design.rows());
             progress.cancelled()
         };
-        let mut draws = problem.draws(design, self.seed, 0);
-        let mut looped = self.start(rows, problem, &*draws, &polled);
+        let draws = problem.draws(design, self.seed, 0);
+        let looped = self.start(rows, problem, &*draws, &polled);
         design.passed(0..design.rows());
-        let mut iterate = Iterate::new(rows, self.intercept, self.project);
-        let mut patience = Patience::new();
+        let rate = (self.method != Stepping::Pegasos).then_some(looped.rates.rate);
+        let iterate = Iterate::new(rows, self.intercept, self.project);
         let zero = Point::zero(problem, design, self.intercept);
+        let cancel = progress.cancel;
+        let mut steps = Steps { looped, iterate, draws, problem, intercept: self.intercept, cancel };
+        let driven = self.drive(&mut steps, zero, referee, &mut progress)?;
+        Ok(driven.solution(rate, progress.trace))
+    }
+
+    /// Makes the passes and keeps the best point.
+    fn drive(
+        &self,
+        steps: &mut dyn Passing,
+        zero: Point,
+        referee: Option<&Referee<'_>>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Driven> {
+        let mut patience = Patience::new();
         let mut best: Option<Point> = None;
         let (mut pass, mut next_check) = (0, 1);
         let stop = loop {
-            if pass < self.passes && !looped.pass(&mut iterate, &mut *draws, &|| progress.cancelled()) {
+            if pass < self.passes && !steps.pass()? {
                 break Stop::Cancelled;
             }
             pass = (pass + 1).min(self.passes);
-            iterate.refresh();
             let last = pass >= self.passes;
             // Evaluating all data costs about half a pass, so it is done less and less often, unless a referee judges
             // every pass.
@@ -184,7 +198,7 @@ impl StochasticDescent {
                 continue;
             }
             next_check = pass + 1 + pass / 4;
-            let point = Point::of(&iterate, problem, design, self.intercept, progress.cancel);
+            let point = steps.point();
             if progress.cancelled() {
                 break Stop::Cancelled;
             }
@@ -192,14 +206,7 @@ impl StochasticDescent {
             let held_out = referee.and_then(|referee| (referee.measure)(&point.weights, &point.thresholds));
             let criterion = match (referee, held_out) {
                 (None, _) => point.objective,
-                (Some(referee), Some(value)) => {
-                    if referee.higher_is_better {
-                        -value
-                    } else {
-                        value
-                    }
-                }
-                (Some(_), None) => f64::NAN,
+                (Some(referee), value) => referee.loss(value),
             };
             let improves = patience.improves(pass, criterion) || (self.keep_last && referee.is_none());
             // With a referee, report the point that was judged; otherwise the best one.
@@ -224,23 +231,72 @@ impl StochasticDescent {
         }
         // A referee may prefer a point with a larger objective.
         let gained = |point: &Point| referee.is_some() || point.objective < zero.objective;
-        let (Point { weights, thresholds, objective }, stop) = match best.filter(gained) {
+        let (point, stop) = match best.filter(gained) {
             Some(best) => (best, stop),
             None => (zero, if stop == Stop::Finished { Stop::NoGain } else { stop }),
         };
-        Ok(Solution {
+        // With a referee, the number of passes that led to the model; otherwise all passes made.
+        let passes = if referee.is_some() { patience.best_pass() } else { pass };
+        Ok(Driven { point, passes, stop })
+    }
+}
+
+/// Passes over random steps, and the point that they lead to.
+trait Passing {
+    /// Makes a pass. Returns false after a cancel.
+    fn pass(&mut self) -> Result<bool>;
+    /// The current point with its objective.
+    fn point(&mut self) -> Result<Point>;
+}
+
+/// What passes led to.
+struct Driven {
+    point: Point,
+    passes: u64,
+    stop: Stop,
+}
+
+impl Driven {
+    /// The solution, given the first rate and the history.
+    fn solution(self, first_rate: Option<f64>, trace: Vec<TracePoint>) -> Solution {
+        let Driven { point: Point { weights, thresholds, objective }, passes, stop } = self;
+        Solution {
             weights,
             thresholds,
             objective,
             lower_bound: None,
             witness: Witness::Weights,
-            // With a referee, the number of passes that led to the model; otherwise all passes made.
-            passes: if referee.is_some() { patience.best_pass() } else { pass },
+            passes,
             stop,
-            first_rate: (self.method != Stepping::Pegasos).then_some(looped.rates.rate),
+            first_rate,
             kernel: None,
-            trace: progress.trace,
-        })
+            trace,
+        }
+    }
+}
+
+/// Passes over single constraints.
+struct Steps<'a, R> {
+    looped: Loop,
+    iterate: Iterate<'a, R>,
+    draws: Box<dyn Draw + 'a>,
+    problem: &'a dyn Sampled,
+    intercept: Intercept,
+    cancel: &'a Cancel,
+}
+
+impl<R: Rows> Passing for Steps<'_, R> {
+    fn pass(&mut self) -> Result<bool> {
+        let cancel = self.cancel;
+        let whole = self.looped.pass(&mut self.iterate, &mut *self.draws, &|| cancel.is_raised());
+        if whole {
+            self.iterate.refresh();
+        }
+        Ok(whole)
+    }
+
+    fn point(&mut self) -> Result<Point> {
+        Point::of(&self.iterate, self.problem, self.iterate.design(), self.intercept, self.cancel)
     }
 }
 

@@ -1,0 +1,415 @@
+//! Stochastic steps for structured outputs: draw an example, search its most violated output, step.
+//!
+//! ```text
+//! min  λ/2·‖w‖² + Σ_i p_i · max_y plane_iy(X_i w),   p_i = C_i / Σ C,  λ = 1 / Σ C
+//! w ← (1 − ηλ)·w − η · mean of c_i · slope_iy · X_i
+//! ```
+//! y is the most violated output of example i, and c_i = p_i times the number of examples. A pass draws every example once,
+//! in random order. Those of a batch are searched at the same weights, on all threads. Lengths of steps, averages and
+//! stopping are those of single constraints (see the folder); the first rate is found on a sample of the examples. Weights
+//! of shared scores move like those of features. (Ratliff, Bagnell & Zinkevich, (Online) subgradient methods for
+//! structured prediction, AISTATS 2007; Shalev-Shwartz, Singer & Srebro, ICML 2007.)
+//!
+//! **Projection** is onto ‖w‖ ≤ √(largest loss / λ): at the optimum λ‖w‖² is the mean gain Σ α·loss / Σ C.
+//!
+//! Shrinking multiplies no weight: it raises a divisor, and averages are kept as in [`super::iterate`]. Cost of a pass: a
+//! search for each example, and three walks over its features. It proves no bound.
+
+use super::calibrate::least;
+use super::schedule::{Averaging, Rates};
+use super::{Passing, Point, Referee, Stepping, StochasticDescent, thrown};
+use crate::data::{Design, with_rows};
+use crate::error::Result;
+use crate::parallel::{self, Spare};
+use crate::random::Random;
+use crate::run::{Cancel, Event, Observer};
+use crate::solve::oracle_risk::{MostViolated, objective_of_outputs};
+use crate::solve::output_space::{Laid, Point as Weights, Space};
+use crate::solve::scaled_rows::ScaledRows;
+use crate::solve::{Progress, Solution};
+use crate::structured::{Plane, Scores};
+use crate::wish::Schedule;
+
+/// The stream of random numbers for the order of examples; the sample has stream 1.
+const ORDER: u64 = 0x7367_6f00;
+
+/// Examples of the sample on which the first rate is found.
+const SAMPLE: usize = 300;
+
+/// Larger divisors are multiplied out. They would cost digits of the average.
+const MOST: f64 = 1e5;
+
+/// How often the cancel flag is checked, in examples.
+const POLL: usize = 16;
+
+/// Buffers of one search.
+#[derive(Default)]
+struct Buffers {
+    scores: Vec<f64>,
+    shared: Vec<f64>,
+    output: Vec<u32>,
+}
+
+/// What does not change during a run.
+struct Fixed<'a> {
+    task: &'a MostViolated<'a>,
+    space: &'a dyn Space,
+    outputs: usize,
+    /// Σ C_i, which is 1/λ.
+    total: f64,
+    /// By what an example's cost is multiplied, so that the mean is 1.
+    share: f64,
+    buffers: Spare<Buffers>,
+}
+
+impl StochasticDescent {
+    /// Learns from the examples of a structure over the rows of `design`. A referee may stop the run early, and then
+    /// decides which point is kept.
+    pub(crate) fn solve_outputs(
+        &self,
+        task: &MostViolated<'_>,
+        design: &Design,
+        referee: Option<&Referee<'_>>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let outputs = task.structure.outputs().max(1);
+        let cost = |example: usize| task.cost * task.structure.weight(example);
+        let counting: Vec<usize> = (0..task.structure.examples()).filter(|&example| cost(example) > 0.0).collect();
+        let total: f64 = counting.iter().map(|&example| cost(example)).sum();
+        let share = counting.len() as f64 / total;
+        with_rows!(design.matrix(), rows => {
+            let space = Laid { rows: ScaledRows::new(design, rows), outputs, shared: task.structure.shared() };
+            let fixed = Fixed { task, space: &space, outputs, total, share, buffers: Spare::default() };
+            self.run_outputs(&fixed, design, &counting, referee, observer, cancel)
+        })
+    }
+
+    fn run_outputs(
+        &self,
+        fixed: &Fixed<'_>,
+        design: &Design,
+        counting: &[usize],
+        referee: Option<&Referee<'_>>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let mut progress = Progress::unbounded(observer, cancel);
+        let rate = match (self.method, self.rate) {
+            (Stepping::Pegasos, _) => fixed.total,
+            (_, Some(rate)) => rate,
+            (_, None) => self.calibrated(fixed, counting, cancel)?,
+        };
+        let averaging = match self.method {
+            Stepping::Sgd => Averaging::Last,
+            Stepping::Pegasos => Averaging::Rising,
+            Stepping::AveragedSgd => {
+                let steps = counting.len().div_ceil(self.batch.max(1)) as u64;
+                Averaging::From(if self.passes > 1 { steps } else { steps / 2 })
+            }
+        };
+        let mut steps = Steps {
+            looped: self.looped(fixed, rate, averaging),
+            fixed,
+            design,
+            order: counting.to_vec(),
+            random: Random::new(self.seed, ORDER, 0),
+            cancel,
+        };
+        let zero = objective_of_outputs(
+            fixed.task,
+            design,
+            (&vec![0.0; design.cols() * fixed.outputs], &vec![0.0; fixed.task.structure.shared()]),
+            cancel,
+        )?;
+        let zero = Point {
+            weights: vec![0.0; design.cols() * fixed.outputs],
+            thresholds: vec![0.0; fixed.task.structure.shared()],
+            objective: zero,
+        };
+        let driven = self.drive(&mut steps, zero, referee, &mut progress)?;
+        let (calls, seconds) = fixed.task.searches.total();
+        // The answer does not matter: the run is over.
+        let _ = progress.observer().report(&Event::Searches { calls, seconds });
+        Ok(driven.solution((self.method != Stepping::Pegasos).then_some(rate), progress.trace))
+    }
+
+    fn looped(&self, fixed: &Fixed<'_>, rate: f64, averaging: Averaging) -> Loop {
+        let lambda = 1.0 / fixed.total;
+        let (schedule, averaged) = match self.method {
+            Stepping::Pegasos => (Schedule::Inverse, true),
+            method => (self.schedule, method == Stepping::AveragedSgd),
+        };
+        let radius = (fixed.task.structure.largest_loss() / lambda).sqrt();
+        Loop {
+            rates: Rates { schedule, rate, lambda, averaged, longest: f64::INFINITY },
+            averaging,
+            batch: self.batch.max(1),
+            radius: self.project.then_some(radius),
+            t: 0,
+            iterate: Iterate::new(fixed.space, self.project),
+        }
+    }
+
+    /// The first rate that gives the smallest mean loss on a sample, penalty included, after one pass over it.
+    fn calibrated(&self, fixed: &Fixed<'_>, counting: &[usize], cancel: &Cancel) -> Result<f64> {
+        let mut sample = counting.to_vec();
+        Random::new(self.seed, ORDER, 1).shuffle(&mut sample);
+        sample.truncate(SAMPLE);
+        let mut failure = None;
+        let mut cost = |rate: f64| {
+            let mut looped = self.looped(fixed, rate, Averaging::Last);
+            let mut judged = || -> Result<f64> {
+                looped.pass(fixed, &sample, cancel)?;
+                let Loop { iterate, .. } = &mut looped;
+                iterate.write_out();
+                let mut loss = 0.0;
+                for &example in &sample {
+                    let cost = fixed.relative_cost(example);
+                    loss += fixed.found(example, iterate)?.map_or(0.0, |plane| cost * plane.1);
+                }
+                let (_, square) = fixed.space.weights(&iterate.vector);
+                let shared: f64 = iterate.vector.shared.iter().map(|weight| weight * weight).sum();
+                Ok(0.5 * (square + shared) / fixed.total + loss / sample.len().max(1) as f64)
+            };
+            match judged() {
+                Ok(cost) if cost.is_finite() => cost,
+                Ok(_) => f64::INFINITY,
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    0.0
+                }
+            }
+        };
+        let rate = least(&mut cost);
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(rate),
+        }
+    }
+}
+
+impl Fixed<'_> {
+    fn relative_cost(&self, example: usize) -> f64 {
+        self.share * self.task.cost * self.task.structure.weight(example)
+    }
+
+    /// The plane of the most violated output with its value, or none if that is the truth.
+    fn found(&self, example: usize, at: &Iterate) -> Result<Option<(Plane, f64)>> {
+        let structure = self.task.structure;
+        self.buffers.lend(|buffers| {
+            let Buffers { scores, shared, output } = buffers;
+            let rows = structure.rows(example);
+            scores.resize(rows.len() * self.outputs, 0.0);
+            self.space.scores(rows, &at.vector, scores);
+            scores.iter_mut().for_each(|score| *score /= at.divisor);
+            shared.clear();
+            shared.extend(at.vector.shared.iter().map(|weight| weight / at.divisor));
+            let at = Scores { rows: scores, shared };
+            self.task.searches.time(|| structure.most_violated(example, at, output))?;
+            let mut plane = Plane::default();
+            structure.plane(example, output, &mut plane)?;
+            let value = plane.value(at);
+            if value.is_nan() {
+                return Err(thrown());
+            }
+            Ok((value > 0.0).then_some((plane, value)))
+        })
+    }
+}
+
+/// The steps of a run.
+struct Steps<'a> {
+    looped: Loop,
+    fixed: &'a Fixed<'a>,
+    design: &'a Design,
+    order: Vec<usize>,
+    random: Random,
+    cancel: &'a Cancel,
+}
+
+impl Passing for Steps<'_> {
+    fn pass(&mut self) -> Result<bool> {
+        self.random.shuffle(&mut self.order);
+        self.looped.pass(self.fixed, &self.order, self.cancel)?;
+        self.looped.iterate.refresh(self.fixed.space);
+        Ok(!self.cancel.is_raised())
+    }
+
+    fn point(&mut self) -> Result<Point> {
+        let (weights, thresholds) = self.looped.iterate.point(self.fixed.space);
+        if !weights.iter().chain(&thresholds).all(|weight| weight.is_finite()) {
+            return Err(thrown());
+        }
+        let objective = objective_of_outputs(self.fixed.task, self.design, (&weights, &thresholds), self.cancel)?;
+        if !objective.is_finite() {
+            return Err(thrown());
+        }
+        Ok(Point { weights, thresholds, objective })
+    }
+}
+
+/// The loop over examples.
+struct Loop {
+    rates: Rates,
+    averaging: Averaging,
+    batch: usize,
+    radius: Option<f64>,
+    /// Steps made.
+    t: u64,
+    iterate: Iterate,
+}
+
+impl Loop {
+    /// One pass over examples in this order. A cancel ends it early.
+    fn pass(&mut self, fixed: &Fixed<'_>, order: &[usize], cancel: &Cancel) -> Result<()> {
+        for (at, batch) in order.chunks(self.batch).enumerate() {
+            if at % POLL.div_ceil(self.batch) == 0 && cancel.is_raised() {
+                return Ok(());
+            }
+            let rate = self.rates.at(self.t);
+            let share = 1.0 / batch.len() as f64;
+            let iterate = &self.iterate;
+            let found = parallel::try_map(batch.len(), |place| fixed.found(batch[place], iterate))?;
+            let weight = self.averaging.weight(self.t).filter(|weight| *weight < 1.0);
+            if weight.is_some() {
+                self.iterate.begin_average(fixed.space);
+            }
+            self.iterate.shrink((1.0 - rate * self.rates.lambda).max(0.0));
+            for (&example, found) in batch.iter().zip(found) {
+                if let Some((plane, _)) = found {
+                    let amount = rate * share * fixed.relative_cost(example);
+                    self.iterate.subtract(fixed, (example, &plane), amount);
+                }
+            }
+            if let Some(radius) = self.radius {
+                self.iterate.project(radius);
+            }
+            if let Some(weight) = weight {
+                self.iterate.include(weight);
+            }
+            self.t += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The running average of the iterates: a = (A + f·W) / E.
+struct Average {
+    vector: Weights,
+    /// f
+    fraction: f64,
+    /// E
+    divisor: f64,
+}
+
+/// Weights w = W / D, and their average, see [`super::iterate`].
+struct Iterate {
+    vector: Weights,
+    /// D
+    divisor: f64,
+    /// None while the average is the iterate itself.
+    average: Option<Average>,
+    /// ‖w‖², if it is needed.
+    square: Option<f64>,
+    steps: Vec<f64>,
+}
+
+impl Iterate {
+    fn new(space: &dyn Space, knows_its_length: bool) -> Self {
+        let square = knows_its_length.then_some(0.0);
+        Iterate { vector: space.zero(), divisor: 1.0, average: None, square, steps: Vec::new() }
+    }
+
+    /// Multiplies the weights by a factor from 0 to 1.
+    fn shrink(&mut self, factor: f64) {
+        if factor * MOST < self.divisor {
+            self.write_out();
+            self.vector.scale(factor);
+        } else {
+            self.divisor /= factor;
+        }
+        if let Some(square) = &mut self.square {
+            *square *= factor * factor;
+        }
+    }
+
+    /// slope · s at the current weights.
+    fn product(&self, fixed: &Fixed<'_>, (example, plane): (usize, &Plane)) -> f64 {
+        let rows = fixed.task.structure.rows(example);
+        let mut scores = vec![0.0; rows.len() * fixed.outputs];
+        fixed.space.scores(rows, &self.vector, &mut scores);
+        plane.product(Scores { rows: &scores, shared: &self.vector.shared }) / self.divisor
+    }
+
+    /// Takes a step against the slope of a plane.
+    fn subtract(&mut self, fixed: &Fixed<'_>, at: (usize, &Plane), amount: f64) {
+        let before = self.square.map(|_| self.product(fixed, at));
+        let (rows, plane) = (fixed.task.structure.rows(at.0), at.1);
+        let mut along = |vector: &mut Weights, step: f64| {
+            self.steps.clear();
+            self.steps.resize(rows.len() * fixed.outputs, 0.0);
+            plane.rows.iter().for_each(|&(place, slope)| self.steps[place as usize] += step * slope);
+            plane.shared.iter().for_each(|&(place, slope)| vector.shared[place as usize] += step * slope);
+            fixed.space.add(rows.clone(), &self.steps, vector);
+        };
+        let step = amount * self.divisor;
+        along(&mut self.vector, -step);
+        if let Some(average) = &mut self.average {
+            along(&mut average.vector, average.fraction * step);
+        }
+        if let (Some(square), Some(before)) = (self.square, before) {
+            self.square = Some((square - amount * (before + self.product(fixed, at))).max(0.0));
+        }
+    }
+
+    /// Projects the weights onto a ball if they are outside.
+    fn project(&mut self, radius: f64) {
+        if let Some(square) = self.square.filter(|square| *square > radius * radius) {
+            self.shrink(radius / square.sqrt());
+        }
+    }
+
+    /// Separates the average from the iterate.
+    fn begin_average(&mut self, space: &dyn Space) {
+        let divisor = self.divisor;
+        self.average.get_or_insert_with(|| Average { vector: space.zero(), fraction: 1.0, divisor });
+    }
+
+    /// a ← (1 − μ)a + μw; does nothing while the average is the iterate itself.
+    fn include(&mut self, weight: f64) {
+        let Some(average) = &mut self.average else { return };
+        average.divisor /= 1.0 - weight;
+        average.fraction += weight * average.divisor / self.divisor;
+        if average.divisor > MOST {
+            self.write_out();
+        }
+    }
+
+    /// Makes all divisors 1.
+    fn write_out(&mut self) {
+        if let Some(average) = &mut self.average {
+            average.vector.add_times(average.fraction, &self.vector);
+            average.vector.scale(1.0 / average.divisor);
+            (average.fraction, average.divisor) = (0.0, 1.0);
+        }
+        self.vector.scale(1.0 / self.divisor);
+        self.divisor = 1.0;
+    }
+
+    /// Recomputes ‖w‖², so that rounding does not add up over many steps.
+    fn refresh(&mut self, space: &dyn Space) {
+        if self.square.is_some() {
+            self.write_out();
+            let shared: f64 = self.vector.shared.iter().map(|weight| weight * weight).sum();
+            self.square = Some(space.weights(&self.vector).1 + shared);
+        }
+    }
+
+    /// The weights of the scaled features and those of shared scores, averaged if there is an average.
+    fn point(&mut self, space: &dyn Space) -> (Vec<f64>, Vec<f64>) {
+        self.write_out();
+        let vector = self.average.as_ref().map_or(&self.vector, |average| &average.vector);
+        (space.weights(vector).0, vector.shared.clone())
+    }
+}
