@@ -8,7 +8,7 @@ fn a_ranker_of_whole_orders_is_trained_verified_evaluated_and_inspected() {
     for measure in ["map", "ndcg@5", "auc", "p@3", "mrr", "map:mslr"] {
         let train = format!("train rank search.txt --scale standard --optimize {measure} -o m.mm");
         let object = bench.json(&format!("{train} --validation search-test.txt --report r.html"));
-        assert_eq!((&object["converged"], &object["solver"]), (&true.into(), &"frank-wolfe".into()), "{object}");
+        assert_eq!(object["converged"], true, "{object}");
         // One constraint for each query that has a wrong order, and not one for each pair.
         assert!(number(&object, "constraints") <= 40.0, "{object}");
         let first = if measure == "auc" { "pair-accuracy" } else { measure };

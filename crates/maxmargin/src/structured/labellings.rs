@@ -1,12 +1,15 @@
 //! [`Labellings`]: the labels of all rows of two classes as one output, with the loss 1 − measure over all rows.
 //!
 //! ```text
-//! min  ½‖w‖² + C · n · max_y [ loss(y) + (1/n) Σ_i ((y_i − truth_i) / 2) · s_i ],   y ∈ {−1, 1}ⁿ,   s = Xw + b
+//! min  ½‖w‖² + C · max_y [ m · loss(y) + Σ_i ((y_i − truth_i) / 2) · s_i ],   y ∈ {−1, 1}ⁿ,   s = Xw + b
 //! ```
-//! n is the number of rows. There is one example, of weight n, so that C is the weight of a row as for other classifiers:
-//! with the error rate as loss this is the sum of the hinge losses of the rows, Σ_i max(0, 1 − truth_i s_i). b is a shared
-//! score, penalised like the weights. For the ROC area the output is an order, and its bracket the mean over pairs of
-//! max(0, 1 − (s_i − s_j)); a constant term changes nothing there, nor for the break-even point.
+//! m is the number of rows for the error rate, twice the number of positives for F1 and the break-even point, and 2k for
+//! the precision of the first k. Near the truth a wrong label then costs about one margin, so that C is the weight of a row
+//! as for other classifiers: with the error rate as loss this is the sum of the hinge losses of the rows,
+//! Σ_i max(0, 1 − truth_i s_i). There is one example of weight m, whose scores count 1/m. b is a shared score, penalised
+//! like the weights. For the ROC area the output is an order, and its bracket the mean over pairs of
+//! max(0, 1 − (s_i − s_j)) with the number of rows as weight; a constant term changes nothing there, nor for the break-even
+//! point.
 //!
 //! **Search.** F1, the precision of the first k and the break-even point depend on a labelling only through its table: a
 //! positives are labelled positive, and b negatives. For given a and b the best are the a positives and the b negatives
@@ -154,9 +157,18 @@ impl Labellings {
         Ok(Labellings { measure, signs, positives, negatives, constant, spare: Spare::default() })
     }
 
-    /// One over the number of rows.
+    /// The weight m, see the top of the file.
+    fn rows_at_stake(&self) -> f64 {
+        match self.measure {
+            ClassMeasure::F1 | ClassMeasure::BreakEven => 2.0 * self.positives as f64,
+            ClassMeasure::PrecisionAt(k) => 2.0 * k.get() as f64,
+            ClassMeasure::Auc | ClassMeasure::Error => (self.positives + self.negatives) as f64,
+        }
+    }
+
+    /// 1/m: what the score of a wrong label counts.
     fn share(&self) -> f64 {
-        1.0 / (self.positives + self.negatives) as f64
+        1.0 / self.rows_at_stake()
     }
 
     fn pairs(&self) -> f64 {
@@ -239,7 +251,7 @@ impl Structure for Labellings {
     }
 
     fn weight(&self, _: usize) -> f64 {
-        (self.positives + self.negatives) as f64
+        self.rows_at_stake()
     }
 
     fn most_violated(&self, _: usize, at: Scores<'_>, output: &mut Vec<u32>) -> Result<()> {
@@ -392,7 +404,13 @@ mod tests {
             let Some(loss) = loss(measure, truth, &labels) else { continue };
             let sign = |row: usize| if labels[row] { 1.0 } else { -1.0 };
             let below: f64 = (0..n).map(|row| (sign(row) - truth[row]) / 2.0 * scores[row]).sum();
-            highest = highest.max(loss + below / n as f64);
+            let positives = truth.iter().filter(|sign| **sign > 0.0).count();
+            let counted = match measure {
+                ClassMeasure::F1 | ClassMeasure::BreakEven => 2 * positives,
+                ClassMeasure::PrecisionAt(k) => 2 * k.get(),
+                ClassMeasure::Auc | ClassMeasure::Error => n,
+            };
+            highest = highest.max(loss + below / counted as f64);
         }
         highest
     }

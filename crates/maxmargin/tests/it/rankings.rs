@@ -4,6 +4,7 @@
 use crate::made::{fit, graded, two_classes};
 use maxmargin::data::{Dataset, Groups, Matrix, Targets};
 use maxmargin::error::Code;
+use maxmargin::kernel::{KernelKind, KernelSettings};
 use maxmargin::loss::Loss;
 use maxmargin::metric::Metric;
 use maxmargin::model::{Answers, Model};
@@ -222,4 +223,28 @@ fn data_that_a_measure_cannot_judge_are_refused() {
     assert_eq!(refused(&weighted, &classifier("f1", 1.0, Intercept::None)), Code::BadWeight);
     let pairs = crate::pairs::compared(20, 2, 30, 4);
     assert_eq!(refused(&pairs, &ranker("map", 1.0)), Code::BadSetting);
+}
+
+#[test]
+fn measures_are_trained_through_kernels_exact_and_approximated() {
+    let orders = graded(14, 7, 3, 2, 6);
+    let labels = two_classes(50, 3, true, 4);
+    let cases = [
+        (&orders, ranker("map", 2.0)),
+        (&labels, classifier("f1", 0.5, Intercept::Penalised)),
+        (&labels, classifier("auc", 0.5, Intercept::None)),
+    ];
+    for (data, settings) in cases {
+        let settings = Settings { tolerance: 1e-4, ..settings };
+        let kernel = |kind| KernelSettings { kind, gamma: Some(0.5), ..KernelSettings::default() };
+        let gaussian = Settings { kernel: kernel(KernelKind::Gaussian), ..settings.clone() };
+        let exact = verified(data, &gaussian, Solver::FrankWolfe);
+        assert!(exact.scorer.weights().is_none());
+        // With all rows as landmarks, the approximation is the kernel.
+        let approximate = Some("nystrom:200".parse().expect("a map"));
+        let mapped = Settings { kernel: KernelSettings { approximate, ..kernel(KernelKind::Gaussian) }, ..settings };
+        let mapped = verified(data, &mapped, Solver::FrankWolfe);
+        let (one, other) = (exact.certificate.objective, mapped.certificate.objective);
+        assert!((one - other).abs() < 1e-3 * other, "{one} {other}");
+    }
 }

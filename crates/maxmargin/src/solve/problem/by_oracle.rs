@@ -175,8 +175,9 @@ impl Problem for ByOracle {
                 return Err(not_planned(settings, solver));
             }
             let make = |run: &Run<'_>, bytes| self.machine(run.design, run.settings, bytes, run.cancel);
+            let posed = (&task, self.task.adds_shared);
             let solve =
-                |machine: &mut Machine, run: &mut Run<'_>| output_expansion::solve(&blocks, &task, machine, run);
+                |machine: &mut Machine, run: &mut Run<'_>| output_expansion::solve(&blocks, posed, machine, run);
             return through_kernel::with_machine(run, make, solve);
         }
         if run.referee.is_some() && matches!(solver, Solver::CuttingPlane | Solver::QuadraticProgram) {
@@ -256,7 +257,8 @@ impl Problem for ByOracle {
     }
 
     fn kernel_scores(&self, _: &Machine, solution: &Solution, _: &Cancel) -> Vec<f64> {
-        solution.reached().to_vec()
+        let constant = solution.thresholds.first().filter(|_| self.task.adds_shared).copied().unwrap_or(0.0);
+        solution.reached().iter().map(|score| score + constant).collect()
     }
 
     fn sampled(&self, _: &Settings) -> Result<Box<dyn Sampled + '_>> {
