@@ -519,4 +519,6 @@ SOLVERS = (
     "pegasos",
     "smo",
     "lasvm",
+    "frank-wolfe",
+    "n-slack",
 )

@@ -16,11 +16,13 @@
 
 mod labellings;
 mod rankings;
+mod sequence;
 mod slack;
 
 pub use labellings::{ClassMeasure, Labellings};
 pub(crate) use rankings::Ties;
 pub use rankings::{OrderScore, RankMeasure, Rankings, Variant};
+pub use sequence::{LossScale, Sequences, sequences_of, tags_of};
 pub use slack::Rescale;
 
 use crate::certificate::infeasible;

@@ -33,6 +33,7 @@ mod probabilities;
 mod progress;
 mod rankings;
 mod ratings;
+mod sequences;
 mod several;
 mod stochastic;
 mod structured;

@@ -20,13 +20,13 @@ const SOLVERS: [Solver; 3] = [Solver::FrankWolfe, Solver::NSlack, Solver::Cuttin
 fn ranker(measure: &str, c: f64) -> Settings {
     let optimize = Some(measure.parse().expect("a measure"));
     let task = RankSettings { optimize, ..RankSettings::default() };
-    Settings { regularisation: Regularisation::C(c), tolerance: 1e-6, max_passes: 3000, ..Settings::of(task) }
+    Settings { regularisation: Regularisation::C(c), tolerance: 1e-5, max_passes: 3000, ..Settings::of(task) }
 }
 
 fn classifier(measure: &str, c: f64, intercept: Intercept) -> Settings {
     let optimize = Some(measure.parse().expect("a measure"));
     let task = ClassifySettings { optimize, intercept, ..ClassifySettings::default() };
-    Settings { regularisation: Regularisation::C(c), tolerance: 1e-6, max_passes: 3000, ..Settings::of(task) }
+    Settings { regularisation: Regularisation::C(c), tolerance: 1e-5, max_passes: 3000, ..Settings::of(task) }
 }
 
 /// The model of a solver, which converged, after a round through bytes, and verified.
@@ -124,15 +124,15 @@ fn the_number_of_threads_changes_no_byte() {
 
 #[test]
 fn the_order_of_queries_and_rows_does_not_matter() {
-    let data = graded(10, 6, 3, 3, 4);
-    let order: Vec<usize> = (0..60).rev().collect();
+    let data = graded(12, 7, 3, 2, 8);
+    let order: Vec<usize> = (0..84).rev().collect();
     let turned = data.subset(&order).expect("rows");
     close(objective(&turned, &ranker("map", 2.0)), objective(&data, &ranker("map", 2.0)), "turned around");
 }
 
 #[test]
 fn cross_validation_leaves_out_whole_queries_and_the_rows_of_a_fold() {
-    let data = graded(20, 8, 3, 2, 9);
+    let data = graded(20, 8, 3, 2, 8);
     let validation = CrossValidation { folds: 4, seed: 1, metrics: vec![Metric::parse("map").expect("known")] };
     let settings = Settings { tolerance: 1e-5, ..ranker("map", 1.0) };
     let candidates = Grid::of(vec![0.1, 1.0, 10.0]).expect("a grid").candidates(&settings);

@@ -4,7 +4,7 @@
 //! Every column is a linear classifier with the hinge and C = 1. Rows are decoded by the hinge loss, for which the bound
 //! holds, and one-vs-one by votes as well.
 
-use super::{Row, folder};
+use super::Row;
 use crate::args::ReproduceArguments;
 use crate::commands::train::write_report;
 use crate::console::Console;
@@ -30,8 +30,19 @@ const DATA: [(&str, &str, &str); 2] = [
 
 const CODES: [&str; 6] = ["one-vs-rest", "one-vs-one", "random-dense", "random-sparse", "exhaustive", "bch"];
 
+/// The variable that names the folder.
+const FOLDER: &str = "MAXMARGIN_DATA";
+
+/// The folder with real data. `holds` names what it holds for this experiment.
+pub(super) fn folder_of(arguments: &ReproduceArguments, why: &str, holds: &str) -> Result<String> {
+    arguments.data.clone().or_else(|| std::env::var(FOLDER).ok()).ok_or_else(|| {
+        Error::new(Code::Usage, format!("{why}, and no folder with data is named"))
+            .help(format!("give --data FOLDER, or set {FOLDER}; the folder holds {holds}"))
+    })
+}
+
 pub(super) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Cancel) -> Result<()> {
-    let folder = folder(arguments, "the output codes are tried on real data", "usps and letter")?;
+    let folder = folder_of(arguments, "the output codes are tried on real data", "usps and letter")?;
     let mut report = Report::new("Output codes: the bound beside the training error");
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
     let mut rows = Vec::new();

@@ -4,7 +4,8 @@
 //! metrics follow the rule of the LETOR tools. Values of C are fitted in rising order, each from the solution of the one
 //! before. Features are those of the files, which are scaled for each query already.
 
-use super::{Row, folder};
+use super::Row;
+use super::codes::folder_of;
 use crate::args::ReproduceArguments;
 use crate::commands::evaluate;
 use crate::console::Console;
@@ -48,7 +49,7 @@ pub(super) fn run(
     console: &Console,
     cancel: &Cancel,
 ) -> Result<Vec<Row>> {
-    let data = folder(arguments, "rankings are tried on real data", "mq2008 and ohsumed")?;
+    let data = folder_of(arguments, "rankings are tried on real data", "mq2008 and ohsumed")?;
     let mut rows = Vec::new();
     for letor in DATA {
         let part = |number: usize| Path::new(&data).join(letor.name).join(format!("S{number}.txt.gz"));

@@ -1,7 +1,9 @@
 //! `maxmargin reproduce EXPERIMENT`
 
+mod chunking;
 mod codes;
 mod letor;
+mod letters;
 mod real;
 mod simulated;
 mod weights;
@@ -11,7 +13,7 @@ use crate::commands::train::{ensure_results, write_report};
 use crate::console::Console;
 use crate::format;
 use crate::report::Report;
-use maxmargin::error::{Code, Error, Result};
+use maxmargin::error::Result;
 use maxmargin::run::Cancel;
 use serde_json::{Value, json};
 
@@ -53,17 +55,6 @@ impl Row {
     }
 }
 
-/// The variable that names the folder with real data.
-const FOLDER: &str = "MAXMARGIN_DATA";
-
-/// The folder with real data. `why` and `holds` say what it is for and which folders it holds.
-fn folder(arguments: &ReproduceArguments, why: &str, holds: &str) -> Result<String> {
-    arguments.data.clone().or_else(|| std::env::var(FOLDER).ok()).ok_or_else(|| {
-        Error::new(Code::Usage, format!("{why}, and no folder with data is named"))
-            .help(format!("give --data FOLDER, or set {FOLDER}; the folder holds {holds}"))
-    })
-}
-
 pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     ensure_results(&[arguments.report.as_ref()], &[])?;
     let title = match arguments.experiment {
@@ -71,12 +62,16 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Compare => "Comparing with ties: ours beside the published table",
         Experiment::Letor => "Rankings of LETOR data: ours beside the published results",
         Experiment::Weights => "Weights of rows in three ways",
+        Experiment::Letters => "Handwritten words as sequences of letters",
+        Experiment::Chunking => "Phrases of sentences as sequences of tags",
     };
     let mut report = Report::new(title);
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
     let mut rows = match arguments.experiment {
         Experiment::Letor => letor::run(arguments, &mut report, console, cancel)?,
         Experiment::Weights => weights::run(arguments, &mut report, console, cancel)?,
+        Experiment::Letters => letters::run(arguments, &mut report, console, cancel)?,
+        Experiment::Chunking => chunking::run(arguments, &mut report, console, cancel)?,
         _ if arguments.real_only => Vec::new(),
         _ => simulated::run(arguments, &mut report, console, cancel)?,
     };
