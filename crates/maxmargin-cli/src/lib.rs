@@ -21,6 +21,7 @@ mod render;
 pub mod report;
 mod signals;
 pub mod standard_output;
+mod told;
 
 use args::Command;
 use clap::error::ErrorKind;
