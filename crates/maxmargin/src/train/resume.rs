@@ -1,10 +1,10 @@
 //! Continuing from a stored model of structured outputs: its outputs with multipliers are a feasible point of the same
-//! problem with another C.
+//! problem with another C, and the points of its planes are good for planes there.
 
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
-use crate::settings::Settings;
+use crate::settings::{Settings, Solver};
 use crate::solve::{Start, Witness};
 
 impl Model {
@@ -12,17 +12,37 @@ impl Model {
     /// if the model has no such start.
     pub fn start_for(&self, data: &Dataset, settings: &Settings) -> Result<Start> {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help.to_string()));
+        if !(self.settings.is_own() || self.settings.abilities(false).structured) {
+            return bad(
+                "only models of structured outputs, such as rankings by their metric, are continued".to_string(),
+                "leave ⟦from⟧ out",
+            );
+        }
         if settings.solver.is_stochastic() || settings.is_hard_margin() || self.settings.is_hard_margin() {
             return bad(
                 "stochastic steps and hard margins do not continue from a model".to_string(),
                 "leave ⟦from⟧ out, or use ⟦solver=frank-wolfe⟧",
             );
         }
-        let Some(Witness::Outputs(dual)) = &self.witness else {
-            return bad(
-                "the model of ⟦from⟧ holds no outputs with multipliers to continue from".to_string(),
-                "give a model of structured outputs, trained by frank-wolfe or n-slack with its witness",
-            );
+        let (outputs, cuts) = match &self.witness {
+            Some(Witness::Outputs(dual)) if settings.solver != Solver::CuttingPlane => (Some(dual.clone()), None),
+            Some(Witness::Cuts(cuts)) if matches!(settings.solver, Solver::Auto | Solver::CuttingPlane) => {
+                (None, Some(cuts.clone()))
+            }
+            Some(Witness::Outputs(_) | Witness::Cuts(_)) => {
+                return bad(
+                    "the model of ⟦from⟧ was trained by planes for all examples, or by planes for each, and the solver \
+                     takes the other kind"
+                        .to_string(),
+                    "leave ⟦solver⟧ out to continue as the model began",
+                );
+            }
+            _ => {
+                return bad(
+                    "the model of ⟦from⟧ holds no outputs with multipliers, or planes, to continue from".to_string(),
+                    "give a model of structured outputs, with its witness",
+                );
+            }
         };
         if self.settings.task.task() != settings.task.task() {
             return bad(
@@ -39,12 +59,11 @@ impl Model {
         if data.rows() as u64 != self.certificate.rows || data.hash()? != self.certificate.data_hash {
             return Err(self.other_data(data));
         }
-        let outputs = Some(dual.clone());
         Ok(match settings.expands() {
             true => Start { outputs, ..Start::default() },
             false => {
                 let (weights, thresholds) = (self.scorer.numbers().to_vec(), self.free_scalars());
-                Start { weights, thresholds, outputs, ..Start::default() }
+                Start { weights, thresholds, outputs, cuts, ..Start::default() }
             }
         })
     }

@@ -1,6 +1,7 @@
 //! [`ByOracle`]: structured outputs, of which a search finds the most violated one.
 
 use super::by_block::{check_shortfall, outputs_contradicted, proven_by_cuts};
+use super::plan::chosen_for_outputs;
 use super::{
     Expanded, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, output_expansion, restated,
     through_kernel, weights_of,
@@ -70,6 +71,18 @@ impl ByOracle {
 
     fn most_violated<'a>(&'a self, searches: &'a Searches) -> MostViolated<'a> {
         MostViolated { structure: &*self.task.structure, cost: self.task.cost, searches }
+    }
+
+    /// The solver of a run: `auto` chooses by the number of examples and weights, or continues as the start began.
+    fn chosen(&self, run: &Run<'_>) -> Solver {
+        let free = run.settings.solver == Solver::Auto && run.solver == Solver::FrankWolfe;
+        let structure = &self.task.structure;
+        match run.start {
+            _ if !free || run.settings.expands() || run.referee.is_some() => run.solver,
+            Some(start) if start.outputs.is_some() => Solver::FrankWolfe,
+            Some(start) if start.cuts.is_some() => Solver::CuttingPlane,
+            _ => chosen_for_outputs(structure.examples(), run.design.cols() * structure.outputs() + structure.shared()),
+        }
     }
 
     /// The rounds of a run of cutting planes beside their bound.
@@ -153,6 +166,7 @@ impl Problem for ByOracle {
     }
 
     fn solve(&self, run: &mut Run<'_>) -> Result<Solution> {
+        run.solver = self.chosen(run);
         let &mut Run { design, settings, solver, start, cancel, .. } = run;
         let &Settings { tolerance, max_passes, .. } = settings;
         let searches = Searches::default();
@@ -163,8 +177,8 @@ impl Problem for ByOracle {
                 return Err(not_planned(settings, solver));
             }
             let make = |run: &Run<'_>, bytes| self.machine(run.design, run.settings, bytes, run.cancel);
-            let solve =
-                |machine: &mut Machine, run: &mut Run<'_>| output_expansion::solve(&blocks, &task, machine, run);
+            let task = (&task, self.task.adds_free());
+            let solve = |machine: &mut Machine, run: &mut Run<'_>| output_expansion::solve(&blocks, task, machine, run);
             return through_kernel::with_machine(run, make, solve);
         }
         if run.referee.is_some() && matches!(solver, Solver::CuttingPlane | Solver::QuadraticProgram) {
@@ -244,7 +258,8 @@ impl Problem for ByOracle {
     }
 
     fn kernel_scores(&self, _: &Machine, solution: &Solution, _: &Cancel) -> Vec<f64> {
-        solution.reached().to_vec()
+        let constant = if self.task.adds_free() { solution.threshold() } else { 0.0 };
+        solution.reached().iter().map(|score| score + constant).collect()
     }
 
     fn sampled(&self, _: &Settings) -> Result<Box<dyn Sampled + '_>> {
