@@ -1,7 +1,7 @@
 """Large-margin ranking, comparison and classification, with a certificate of how close to the optimum the result is.
 
 The estimators follow scikit-learn: :class:`SVMClassifier`, :class:`SVMOrdinal`, :class:`SVMRanker`,
-:class:`SVMComparator` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
+:class:`SVMComparator`, :class:`SequenceSVM` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
 trained model, which can be saved, verified and used by the command. :mod:`maxmargin.metrics` holds metrics, and
 :func:`tune` chooses settings by cross-validation. scikit-learn is imported when an estimator is first used.
 
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from .passive_aggressive import PAComparator
     from .ranker import SVMRanker
     from .reading import load
+    from .sequence import SequenceSVM
     from .tuning import Tuned, tune
 
 #: The module of each name, so that importing the package imports neither numpy nor scikit-learn.
 _WHERE = {
     "PAComparator": "passive_aggressive",
     "SVMClassifier": "classifier",
+    "SequenceSVM": "sequence",
     "SVMComparator": "comparator",
     "SVMOrdinal": "ordinal",
     "SVMRanker": "ranker",
@@ -47,6 +49,7 @@ __all__ = [
     "SVMComparator",
     "SVMOrdinal",
     "SVMRanker",
+    "SequenceSVM",
     "Tried",
     "Tuned",
     "__version__",

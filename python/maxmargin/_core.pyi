@@ -173,6 +173,13 @@ class Model:
     def outcomes(self, data: Dataset) -> _Signs:
         """Predicted outcome of each comparison in the data: -1 (left is better), 0 (a tie) or 1."""
 
+    def tags(self, data: Dataset, threads: int = 0) -> npt.NDArray[np.uint32]:
+        """Predicted tag of each row of sequences, as a position among the classes."""
+
+    @property
+    def shared(self) -> _Float | None:
+        """Weights of sequences that belong to no feature: bias, first, last and transitions, or None."""
+
     def verify(self, data: Dataset) -> tuple[float, float | None, float | None]:
         """Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold."""
 

@@ -512,4 +512,6 @@ SOLVERS = (
     "pegasos",
     "smo",
     "lasvm",
+    "frank-wolfe",
+    "n-slack",
 )

@@ -6,7 +6,7 @@ use crate::run::{job, quietly, sized};
 use maxmargin::data::Labels;
 use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
-use maxmargin::model::{Model as CoreModel, Predictions, Scorer};
+use maxmargin::model::{Decoder, Model as CoreModel, Predictions, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{ClassifySettings, Solver, TaskSettings};
 use maxmargin::solve::{Stop, Witness};
@@ -251,6 +251,29 @@ impl Model {
         Ok(outcomes.into_pyarray(py))
     }
 
+    /// Predicted tag of each row of sequences, as a position among the classes.
+    #[pyo3(signature = (data, threads = 0))]
+    fn tags<'py>(&self, py: Python<'py>, data: &Dataset, threads: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        self.check_columns(data).or_raise()?;
+        let codes =
+            sized(py, self.steps(data), threads, |cancel| match self.model.predict_until(&data.data, cancel)? {
+                Predictions::Tags { codes, .. } => Ok(codes),
+                _ => Err(Error::new(Code::Unsupported, "the model tags no sequences: its task is another one")
+                    .help("use a model of the task `sequence`")),
+            })?;
+        data.unchanged().or_raise()?;
+        Ok(data.in_given_order(py, codes))
+    }
+
+    /// Weights of sequences that belong to no feature: bias, first, last and transitions, or None.
+    #[getter]
+    fn shared<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        match &self.model.decoder {
+            Decoder::Sequence { shared, .. } => Some(shared.clone().into_pyarray(py)),
+            _ => None,
+        }
+    }
+
     /// Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold.
     fn verify(&self, py: Python<'_>, data: &Dataset) -> PyResult<(f64, Option<f64>, Option<f64>)> {
         let found = job(py, 0, None, |_, cancel| self.model.verify_until(&data.data, cancel))?;
@@ -358,11 +381,12 @@ impl Model {
     /// The labels of a negative and a positive score, or of all classes in the order of their scores.
     #[getter]
     fn classes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let names: Vec<&str> = match (self.model.decoder.classes(), self.model.decoder.labels()) {
-            (Some(classes), _) => vec![&classes.negative, &classes.positive],
-            (None, Some(labels)) => labels.names().iter().map(String::as_str).collect(),
-            (None, None) => return Ok(None),
-        };
+        let names: Vec<&str> =
+            match (self.model.decoder.classes(), self.model.decoder.labels().or(self.model.decoder.tags())) {
+                (Some(classes), _) => vec![&classes.negative, &classes.positive],
+                (None, Some(labels)) => labels.names().iter().map(String::as_str).collect(),
+                (None, None) => return Ok(None),
+            };
         PyTuple::new(py, names).map(Some)
     }
 

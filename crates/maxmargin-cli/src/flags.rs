@@ -3,10 +3,10 @@
 use crate::dialect::Flags;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use maxmargin::error::Result;
+use maxmargin::error::{Code, Error, Result};
 use maxmargin::settings::{Choice, Chosen, Setting, Value};
 use maxmargin::wording::{Size, render};
-use maxmargin_io::{Format, READING, ReadSettings, alone};
+use maxmargin_io::{Format, READING, ReadSettings, alone, read_whole};
 use serde::de::DeserializeOwned;
 
 /// A parser for the kebab-case names of a serde enum.
@@ -86,8 +86,27 @@ pub(crate) struct DataArguments {
 impl DataArguments {
     /// The settings of reading.
     pub(crate) fn read(&self) -> Result<ReadSettings> {
-        ReadSettings::named(&self.chosen)
+        with_templates(ReadSettings::named(&self.chosen)?)
     }
+}
+
+/// The same settings with the text of templates in place of the name of their file.
+pub(crate) fn with_templates(mut read: ReadSettings) -> Result<ReadSettings> {
+    let Some(templates) = read.templates.as_mut().filter(|templates| !templates.contains('\n')) else {
+        return Ok(read);
+    };
+    let mut text = text_of(templates, "a file of templates")?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    read.templates_file = Some(std::mem::replace(templates, text));
+    Ok(read)
+}
+
+/// The text of a small file.
+pub(crate) fn text_of(file: &str, what: &str) -> Result<String> {
+    String::from_utf8(read_whole(file)?)
+        .map_err(|_| Error::new(Code::NotText, format!("{what} is text in UTF-8")).in_file(file))
 }
 
 const INPUT_FORMAT: &str = "input-format";

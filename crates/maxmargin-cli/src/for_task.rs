@@ -4,7 +4,7 @@
 //! before the words are parsed.
 
 use crate::args::Arguments;
-use crate::flags::{DataArguments, chosen, with_flags};
+use crate::flags::{DataArguments, chosen, text_of, with_flags, with_templates};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -14,7 +14,7 @@ use maxmargin::settings::{Choice, Chosen, Input, Setting, Settings, Solver, Task
 use maxmargin::solve::solvers_of;
 use maxmargin::task::CostMatrix;
 use maxmargin::wish::COMMON;
-use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over, read_whole};
+use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over};
 use std::ffi::{OsStr, OsString};
 
 /// The arguments of a command that learns, apart from the settings of a task.
@@ -91,7 +91,7 @@ impl<A: Learns> ForTask<A> {
         read_code(&mut train)?;
         read_costs(&mut train)?;
         let read = laid_over(self.data.chosen.clone(), file.read, &READING.iter().collect::<Vec<_>>());
-        Ok((train, ReadSettings::named(&read)?))
+        Ok((train, with_templates(ReadSettings::named(&read)?)?))
     }
 }
 
@@ -128,12 +128,6 @@ fn read_costs(chosen: &mut Chosen) -> Result<()> {
     text.parse::<CostMatrix>().map_err(|error| error.in_file(costs.as_str()))?;
     *costs = text;
     Ok(())
-}
-
-/// The text of a file that holds a table of classes.
-fn text_of(file: &str, what: &str) -> Result<String> {
-    String::from_utf8(read_whole(file)?)
-        .map_err(|_| Error::new(Code::NotText, format!("{what} is text in UTF-8")).in_file(file))
 }
 
 impl<A: Learns> Subcommand for ForTask<A> {

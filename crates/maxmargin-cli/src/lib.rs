@@ -19,6 +19,7 @@ mod preferences;
 mod progress;
 mod render;
 pub mod report;
+mod sequences;
 mod signals;
 pub mod standard_output;
 mod told;

@@ -7,7 +7,7 @@ use crate::preferences::Preferences;
 use crate::standard_output::ensure_open;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::wording::render;
-use maxmargin_io::{Facts, Found, Gathered, Loaded, Timed, side_files};
+use maxmargin_io::{Facts, Format, Found, Gathered, Loaded, Timed, side_files};
 use std::path::Path;
 
 /// Prints what was found. `extra` describes queries and pairs, if they are already known.
@@ -83,15 +83,22 @@ pub(crate) fn describe(console: &Console, timed: &Timed, extra: &[String]) {
     let Timed { loaded: Loaded { data, facts }, seconds } = timed;
     let mut extra = extra.to_vec();
     if extra.is_empty() {
-        extra.extend(data.groups().map(|groups| format::counted(groups.len() as u64, "query", "queries")));
+        let noun = noun_of_groups(facts);
+        extra.extend(data.groups().map(|groups| format::counted(groups.len() as u64, noun.0, noun.1)));
     }
     describe_facts(console, facts, data.rows() as u64, data.cols(), &extra, *seconds);
     tracing::info!(layout = data.matrix().layout(), bytes = data.matrix().bytes(), "stored");
 }
 
-/// The same for data that were read in blocks.
-pub(crate) fn describe_blocks(console: &Console, found: &Found, seconds: f64) {
-    let queries = found.groups.map(|groups| format::counted(groups, "query", "queries"));
+/// What a group of rows is called: the sequences of text in columns are no queries.
+fn noun_of_groups(facts: &Facts) -> (&'static str, &'static str) {
+    if facts.format == Some(Format::Columns) { ("sequence", "sequences") } else { ("query", "queries") }
+}
+
+/// The same for data that were read in blocks. `tagged` says that groups are sequences.
+pub(crate) fn describe_blocks(console: &Console, found: &Found, tagged: bool, seconds: f64) {
+    let noun = if tagged { ("sequence", "sequences") } else { noun_of_groups(&found.facts) };
+    let queries = found.groups.map(|groups| format::counted(groups, noun.0, noun.1));
     describe_facts(console, &found.facts, found.rows, found.cols, queries.as_slice(), seconds);
 }
 

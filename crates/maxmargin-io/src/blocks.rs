@@ -3,8 +3,8 @@
 //! A [`Source`] parses batches of blocks on all threads. While one batch is parsed, the previous one is processed, also
 //! on all threads, and the results of the one before that are returned in order. At most three batches are in memory.
 //!
-//! Two kinds of data are read completely, as one block: tables whose missing cells are filled with the mean, and a
-//! cache whose rows are not in input order. If the caller needs whole groups, data with scattered groups are read
+//! Three kinds of data are read completely, as one block: tables whose missing cells are filled with the mean, text in
+//! columns, and a cache whose rows are not in input order. If the caller needs whole groups, data with scattered groups are read
 //! completely too. If the index base of svmlight text must be detected, the text is read twice, both times in constant
 //! memory; compressed or piped input is first copied to a temporary file.
 
@@ -21,6 +21,7 @@ use maxmargin::run::Cancel;
 use std::collections::HashSet;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How to cut data into blocks.
@@ -47,6 +48,14 @@ pub struct Block {
     pub data: Dataset,
     /// Number of input rows (or pairs, if the data hold pairs) before this block.
     pub first_row: u64,
+    /// The empty lines of text in columns: before the first sequence, and after each one.
+    pub blank_lines: Option<Arc<[u32]>>,
+}
+
+impl Block {
+    fn of(data: Dataset, first_row: u64) -> Block {
+        Block { data, first_row, blank_lines: None }
+    }
 }
 
 /// What the caller receives, in order.
@@ -139,6 +148,7 @@ fn read_opened<T: Send>(
     }
     let needs_all = match input.format {
         Format::Svmlight | Format::Mmd => false,
+        Format::Columns => true,
         _ => options.missing == Missing::Mean,
     };
     if needs_all || (blocks.whole_groups && blocks.one_group) {
@@ -246,7 +256,7 @@ fn all_at_once<T>(
     data.matrix().check(0..data.rows())?;
     let rows = data.pairs().map_or(data.rows(), Pairs::len) as u64;
     let (cols, groups) = (data.cols(), data.groups().map(|groups| groups.len() as u64));
-    put(Step::Block(work(&Block { data, first_row: 0 })?))?;
+    put(Step::Block(work(&Block { data, first_row: 0, blank_lines: facts.blank_lines.clone() })?))?;
     Ok(Found { facts, rows, cols, groups })
 }
 
@@ -344,14 +354,14 @@ impl<'a> Delivery<'a> {
                 // Pairs hold their own weights and groups.
                 self.sides = SideFiles::default();
                 self.rows += pairs.len() as u64;
-                blocks.push(Block { data, first_row });
+                blocks.push(Block::of(data, first_row));
                 continue;
             }
             let data = self.sides.add(data)?;
             self.rows += data.rows() as u64;
             if !self.options.whole_groups {
                 self.count(&data);
-                blocks.push(Block { data, first_row });
+                blocks.push(Block::of(data, first_row));
             } else if !self.group(data, first_row, &mut blocks)? {
                 return Ok(None);
             }
@@ -374,7 +384,7 @@ impl<'a> Delivery<'a> {
     /// Cuts rows between groups and keeps the last group until its end is seen. Returns false if a group is scattered.
     fn group(&mut self, data: Dataset, first_row: u64, blocks: &mut Vec<Block>) -> Result<bool> {
         let Some(groups) = data.groups() else {
-            blocks.push(Block { data, first_row });
+            blocks.push(Block::of(data, first_row));
             return Ok(true);
         };
         // If only some rows have ids, ids are not used, which is known only at the end.
@@ -401,7 +411,7 @@ impl<'a> Delivery<'a> {
         blocks.extend(self.open.take().map(Open::close).transpose()?);
         let (start, end) = (groups.range(begun).start, groups.range(groups.len() - 1).start);
         if start < end {
-            blocks.push(Block { data: data.run(start..end)?, first_row: first_row + start as u64 });
+            blocks.push(Block::of(data.run(start..end)?, first_row + start as u64));
         }
         let tail = data.run(end..data.rows())?;
         self.open = Some(Open { first_row: first_row + end as u64, parts: vec![tail] });
@@ -421,7 +431,7 @@ impl Open {
         if self.parts.len() == 1
             && let Some(data) = self.parts.pop()
         {
-            return Ok(Block { data, first_row });
+            return Ok(Block::of(data, first_row));
         }
         let matrix = Matrix::join(&self.parts.iter().map(Dataset::matrix).collect::<Vec<_>>())?;
         let rows = matrix.rows() as u64;
@@ -434,7 +444,7 @@ impl Open {
                 ids.iter().flat_map(|ids| (0..ids.len()).map(|row| ids.get_bytes(row))).collect::<Names>(),
             )?;
         }
-        Ok(Block { data, first_row })
+        Ok(Block::of(data, first_row))
     }
 }
 

@@ -4,7 +4,9 @@
 use crate::svmlight::{SvmlightWriteOptions, read_stream, read_text, write_dataset};
 #[cfg(feature = "tables")]
 use crate::{BlockOptions, Format, Step, read, read_blocks};
-use crate::{Columns, Items, Missing, Pairing, Precision, ReadOptions, cache, csv};
+use crate::{
+    Columns, Items, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates, cache, column_text, csv,
+};
 use maxmargin::data::{Csr, Dataset, Matrix, Targets};
 #[cfg(feature = "tables")]
 use maxmargin::error::Result;
@@ -46,6 +48,29 @@ pub fn csv(bytes: &[u8]) {
             }
         }
     }
+}
+
+/// Templates, then a line `==`, then text in columns: both are accepted or refused. Names of templates read back as the
+/// same templates, and a model with all features of the text gets the same rows.
+pub fn columns(bytes: &[u8]) {
+    let cut = bytes.windows(4).position(|window| window == b"\n==\n");
+    let (templates, text) = cut.map_or((&b"word[-1..1]\n"[..], bytes), |at| (&bytes[..at], &bytes[at + 4..]));
+    let Ok(templates) = std::str::from_utf8(templates) else { return };
+    let Ok(templates) = Templates::parse(templates, "fuzz") else { return };
+    let names: String = templates.names().map(|name| format!("{name}\n")).collect();
+    let again = Templates::parse(&names, "fuzz").expect("names are templates");
+    assert!(again.names().eq(templates.names()));
+    let options = ReadOptions { templates: Some(Arc::new(templates)), ..ReadOptions::default() };
+    let Ok(loaded) = column_text::read("fuzz", text, &options) else { return };
+    let names = loaded.data.feature_names().expect("features have names");
+    let known = ModelFeatures {
+        count: loaded.data.cols(),
+        names: Some(names.iter().map(|name| name.into_owned()).collect()),
+        index_base: None,
+    };
+    let scored = ReadOptions { features: Some(known), text_columns: loaded.facts.text_columns, ..options };
+    let again = column_text::read("fuzz", text, &scored).expect("the same text");
+    assert_eq!(again.data.hash().expect("owned data are sound"), loaded.data.hash().expect("owned data are sound"));
 }
 
 /// The reader accepts or refuses pairs over a few items, comparisons of items without features, and a table that may

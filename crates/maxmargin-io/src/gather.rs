@@ -67,6 +67,7 @@ impl Gathered {
             index_base: facts.index_base,
             fill: facts.fill.clone(),
             holdout,
+            text_columns: facts.text_columns,
             items_are_features: self.items_are_features(),
         }
     }
@@ -161,6 +162,7 @@ pub fn options_like(options: &ReadOptions, data: &Dataset, facts: &Facts) -> Rea
     if let Some(fill) = &facts.fill {
         options.missing = Missing::Fill(fill.clone());
     }
+    options.text_columns = facts.text_columns;
     options
 }
 

@@ -13,6 +13,7 @@ pub mod cache;
 mod cells;
 #[cfg(feature = "tables")]
 mod claims;
+mod column_text;
 mod columns;
 pub mod csv;
 mod delimiter;
@@ -41,6 +42,7 @@ mod source;
 mod stamps;
 pub mod svmlight;
 mod table;
+mod templates;
 mod temporary;
 mod wide;
 mod write;
@@ -61,4 +63,5 @@ pub use settings_file::{RUN, RunSettings, SettingsFile, alone, laid_over, named}
 pub use sides::side_files;
 pub use source::{no_thread, read_whole};
 pub use stamps::Stamps;
+pub use templates::Templates;
 pub use write::{output_format, write, write_text_file};

@@ -2,6 +2,7 @@
 
 use crate::pairs::Items;
 use crate::stamps::Stamps;
+use crate::templates::Templates;
 use maxmargin::data::Dataset;
 use maxmargin::run::Cancel;
 use serde::{Deserialize, Serialize};
@@ -24,12 +25,14 @@ pub enum Format {
     Arrow,
     /// The memory-mapped cache of this project.
     Mmd,
+    /// Text in columns, with sequences between empty lines.
+    Columns,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 6] =
-        [Format::Svmlight, Format::Csv, Format::Tsv, Format::Parquet, Format::Arrow, Format::Mmd];
+    pub const ALL: [Format; 7] =
+        [Format::Svmlight, Format::Csv, Format::Tsv, Format::Parquet, Format::Arrow, Format::Mmd, Format::Columns];
 
     /// The name used in flags and messages.
     pub fn name(self) -> &'static str {
@@ -40,6 +43,7 @@ impl Format {
             Format::Parquet => "parquet",
             Format::Arrow => "arrow",
             Format::Mmd => "mmd",
+            Format::Columns => "columns",
         }
     }
 
@@ -55,6 +59,7 @@ impl Format {
             "parquet" => Format::Parquet,
             "arrow" | "feather" | "ipc" | "arrows" => Format::Arrow,
             "mmd" => Format::Mmd,
+            "conll" | "iob" | "bio" => Format::Columns,
             _ => return None,
         })
     }
@@ -157,6 +162,12 @@ pub struct ReadOptions {
     pub index_base: Option<u8>,
     /// The minimum number of features of an svmlight file, whose last features may be zero in all rows.
     pub least_features: usize,
+    /// What makes the features of text in columns. With templates, text whose format is not named is taken for that.
+    pub templates: Option<Arc<Templates>>,
+    /// The least number of rows in which a new feature of a template occurs.
+    pub least_count: u32,
+    /// The number of columns that a model knows in text in columns, without the tag.
+    pub text_columns: Option<usize>,
     /// Whether the file holds pairs, or items for pairs.
     pub pairing: Pairing,
     /// Whether pairs of a left and a right item may lack a column `outcome`, for data to be scored. Their outcomes are
@@ -192,6 +203,10 @@ pub struct Facts {
     pub notes: Vec<String>,
     /// The values used for missing cells, one per feature.
     pub fill: Option<Vec<f64>>,
+    /// The number of columns of text in columns, without the tag.
+    pub text_columns: Option<usize>,
+    /// The empty lines of such text: before the first sequence, and after each one.
+    pub blank_lines: Option<Arc<[u32]>>,
     /// Size of the file as stored, if it is a file.
     pub bytes: Option<u64>,
     /// Detects changes of mapped files, which are read for as long as the data are used.

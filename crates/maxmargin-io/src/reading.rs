@@ -3,7 +3,7 @@
 //! The settings are declared in [`READING`], like those of training. The command makes its flags from these
 //! declarations. Settings files, model files and other programs use [`ReadSettings`] with the same names.
 
-use crate::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
+use crate::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
@@ -11,6 +11,7 @@ use maxmargin::settings::{Chosen, Setting, Value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use std::sync::Arc;
 
 /// The heading of these settings in the help of the command.
 const HEADING: &str = "Reading data";
@@ -79,10 +80,28 @@ pub const READING: &[Setting] = &[
         place: "least-features",
     },
     Setting {
+        name: "templates",
+        heading: HEADING,
+        aliases: &[],
+        help: "A file of templates that make the features of text in columns; they are kept in the model",
+        placeholder: "FILE",
+        value: Value::Parsed(|_| Ok(())),
+        place: "templates",
+    },
+    Setting {
+        name: "least-count",
+        heading: HEADING,
+        aliases: &[],
+        help: "Leave out features of ⟦templates⟧ that occur in fewer rows than this [default: 1]",
+        placeholder: "N",
+        value: Value::Whole(1, u32::MAX as u64),
+        place: "least-count",
+    },
+    Setting {
         name: "one-group",
         heading: HEADING,
         aliases: &[],
-        help: "Rank all rows as one list",
+        help: "Rank all rows as one list, or tag them as one sequence",
         placeholder: "",
         value: Value::Switch,
         place: "one-group",
@@ -120,6 +139,15 @@ pub struct ReadSettings {
     /// The minimum number of features of an svmlight file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_features: Option<u32>,
+    /// The text of the templates for text in columns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub templates: Option<String>,
+    /// The file that they come from, for messages.
+    #[serde(skip)]
+    pub templates_file: Option<String>,
+    /// The least number of rows with a feature of a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_count: Option<u32>,
     /// Whether all rows form one list.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_group: bool,
@@ -141,9 +169,10 @@ impl ReadSettings {
 
     /// These settings. Unset ones are taken from `other`.
     pub fn or(self, other: ReadSettings) -> Result<ReadSettings> {
+        let file = if self.templates.is_some() { &self.templates_file } else { &other.templates_file };
         let mut object = as_object(&other)?;
         object.extend(as_object(&self)?);
-        from_object(object)
+        Ok(ReadSettings { templates_file: file.clone(), ..from_object(object)? })
     }
 
     fn columns(&self) -> Columns {
@@ -167,7 +196,12 @@ impl ReadSettings {
                     .help("use error, zero or mean"));
             }
         };
+        let file = self.templates_file.as_deref().unwrap_or("templates");
+        let templates = self.templates.as_ref().map(|text| Templates::parse(text, file)).transpose()?;
         Ok(ReadOptions {
+            templates: templates.map(Arc::new),
+            least_count: self.least_count.unwrap_or(1),
+            text_columns: None,
             format,
             precision: self.precision.unwrap_or_default(),
             columns: self.columns(),
@@ -212,6 +246,9 @@ pub struct Reading {
     /// The share that was held out of the training data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdout: Option<f64>,
+    /// The number of columns of text in columns, without the tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_columns: Option<usize>,
     /// Whether the features are the items themselves, which have only ids.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub items_are_features: bool,
@@ -260,6 +297,7 @@ pub fn scoring_options(
     if let Some(fill) = reading.fill {
         options.missing = Missing::Fill(fill);
     }
+    options.text_columns = reading.text_columns;
     options.features = Some(ModelFeatures {
         count: model.features(),
         names: model.feature_names.as_ref().map(|names| names.iter().map(|name| name.into_owned()).collect()),
@@ -295,6 +333,9 @@ mod tests {
             missing: Some(String::new()),
             index_base: Some(1),
             least_features: Some(1),
+            templates: Some(String::new()),
+            templates_file: Some("not kept".to_string()),
+            least_count: Some(1),
             one_group: true,
         });
         assert_eq!(all.expect("an object").len(), READING.len());

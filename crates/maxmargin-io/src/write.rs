@@ -37,6 +37,11 @@ pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Re
         .in_file(file)
         .help("write sparse data to svmlight (.svm) or .mmd"));
     }
+    if format == Format::Columns {
+        return Err(Error::new(Code::UnknownFormat, "text in columns is read and not written")
+            .in_file(file)
+            .help("write the features to svmlight (.svm) or .mmd"));
+    }
     if format == Format::Svmlight && loaded.data.pairs().is_some() {
         return Err(Error::new(Code::BadSetting, "svmlight text cannot hold pairs")
             .in_file(file)

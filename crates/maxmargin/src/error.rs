@@ -107,6 +107,8 @@ codes! {
     BadOutcome = 235, 2, "outcome is not valid";
     /// Games that are not in the order of time.
     OutOfOrder = 236, 2, "games are not in order of time";
+    /// A line that is no feature template, or one for a column that the data lack.
+    BadTemplate = 241, 2, "template is not valid";
     /// Only one class.
     SingleClass = 301, 2, "only one class";
     /// More classes than the task takes.

@@ -11,6 +11,7 @@ use crate::kernel::{Approximation, too_large};
 use crate::parallel;
 use crate::settings::{Input, Settings, Task, TaskSettings};
 use crate::solve::{EarlyStopping, LONG_PART, Queries, Sizes, TILE_THREADS};
+use crate::structured::tags_of;
 use crate::train::choose_solver;
 use crate::wording::{memory_given, memory_needed};
 
@@ -101,7 +102,11 @@ impl Needs {
 
 /// Number of scores per row.
 fn outputs(data: &Dataset, settings: &Settings) -> Result<u64> {
-    let TaskSettings::Classify(task) = &settings.task else { return Ok(1) };
+    let task = match &settings.task {
+        TaskSettings::Classify(task) => task,
+        TaskSettings::Sequence(_) => return Ok(tags_of(data)?.len() as u64),
+        _ => return Ok(1),
+    };
     let labels = Labels::find(data.targets())?;
     Ok(match task.columns(&labels, settings.loss, settings.seed)? {
         Some((code, _)) => code.columns() as u64,

@@ -10,9 +10,10 @@ use crate::format::{self, one_field};
 use crate::loading::{describe_gathered, ensure_apart, ensure_different, say_notes};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
+use crate::sequences;
 use maxmargin::data::{Classes, Dataset, Labels};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::metric::{Evaluation, Interval, Metric, roc_curve};
+use maxmargin::metric::{Evaluation, Interval, Metric, Needs, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings, Task};
@@ -51,11 +52,13 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let (read, format) = (arguments.data.read()?, arguments.data.input_format);
     let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &read, format, cancel)?;
     let data = &gathered.timed.loaded.data;
-    describe_gathered(console, &gathered, Preferences::of(data).as_ref(), &[]);
+    let sequences = model.decoder.tags().map_or(Vec::new(), |_| sequences::counted(data));
+    describe_gathered(console, &gathered, Preferences::of(data).as_ref(), &sequences);
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
     let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().map(Labels::len));
     let metrics = for_ranks(metrics, &arguments.metric, &model.settings);
+    let metrics = sequences::fitting(metrics, &arguments.metric, model.decoder.tags());
     let mut metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
     if arguments.metric.is_empty() && model.calibration.is_some() {
         metrics.extend([Metric::LogLoss, Metric::CalibrationError]);
@@ -94,7 +97,11 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     }
     let unknown = unknown_labels(&model, data)?;
     if unknown > 0 {
-        let (label, labels) = if model.decoder.cuts().is_some() { ("rank", "ranks") } else { ("label", "labels") };
+        let (label, labels) = match &model.decoder {
+            Decoder::Cuts { .. } => ("rank", "ranks"),
+            Decoder::Sequence { .. } => ("tag", "tags"),
+            _ => ("label", "labels"),
+        };
         let rows = if unknown == 1 { format!("row has a {label}") } else { format!("rows have {labels}") };
         let counted = format!("{} {rows} that the model does not know", format::count(unknown));
         say_notes(console, &[format!("note: {counted}: every prediction for such a row is wrong")]);
@@ -132,7 +139,8 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
 
 /// Number of rows whose label is not among the classes of the model.
 fn unknown_labels(model: &Model, data: &Dataset) -> Result<u64> {
-    match model.decoder.labels().or(model.decoder.cuts().map(|(_, ranks)| ranks)) {
+    let decoder = &model.decoder;
+    match decoder.labels().or(decoder.tags()).or(decoder.cuts().map(|(_, ranks)| ranks)) {
         Some(labels) => Ok(labels.known_codes(data.targets())?.iter().filter(|code| code.is_none()).count() as u64),
         None => Ok(0),
     }
@@ -317,7 +325,9 @@ pub(crate) fn report_sections(
         measured
             .iter()
             .map(|row| {
-                let over = if row.evaluation.per_query.is_some() {
+                let over = if row.metric.needs() == Needs::Tags {
+                    format::counted(row.evaluation.counted as u64, "sequence", "sequences")
+                } else if row.evaluation.per_query.is_some() {
                     format::counted(row.evaluation.counted as u64, "query", "queries")
                 } else if data.pairs().is_some()
                     && (row.metric == Metric::PairAccuracy || model.decoder.threshold().is_some())
@@ -342,6 +352,11 @@ pub(crate) fn report_sections(
     match &model.decoder {
         Decoder::Sign(classes) | Decoder::Border(classes) => {
             two_classes(report, &answers, classes, name);
+            if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
+                classes.report(report, &answers, data.weights());
+            }
+        }
+        Decoder::Sequence { .. } => {
             if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
                 classes.report(report, &answers, data.weights());
             }

@@ -5,12 +5,13 @@ use crate::codes;
 use crate::commands::train::{cuts_sentence, named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
+use crate::sequences::{Shared, features_by_tag, line};
 use maxmargin::data::Labels;
 use maxmargin::error::Result;
 use maxmargin::model::{Decoder, Mapped, Model, Scorer};
 use maxmargin::settings::{Method, Solver};
 use maxmargin::solve::Witness;
-use maxmargin_io::{SettingsFile, load_model};
+use maxmargin_io::{Reading, SettingsFile, load_model};
 use serde_json::{Value, json};
 
 pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()> {
@@ -27,8 +28,24 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     let non_zero = weights.len();
     weights.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
     weights.truncate(arguments.top);
+    let shared = Shared::of(&model);
     if console.json() {
-        return console.object(|| as_json(&model, non_zero, &weights));
+        return console.object(|| {
+            let mut object = as_json(&model, non_zero, &weights);
+            if let Some(shared) = &shared {
+                object["shared"] = shared.as_json(arguments.top);
+                object["by_tag"] = features_by_tag(&model, base_of(&model), arguments.top)
+                    .into_iter()
+                    .map(|(tag, named)| {
+                        let named =
+                            named.into_iter().map(|(name, weight)| json!({ "feature": name, "weight": weight }));
+                        (tag, json!(named.collect::<Vec<Value>>()))
+                    })
+                    .collect::<serde_json::Map<String, Value>>()
+                    .into();
+            }
+            object
+        });
     }
     for (name, value) in rows(&model, non_zero) {
         console.print(&format!("{name:<14}  {value}"))?;
@@ -39,7 +56,35 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     if model.scorer.weights().is_none() {
         return Ok(());
     }
+    if let Some(shared) = &shared {
+        return show_sequences(console, &model, shared, arguments.top);
+    }
     show_weights(console, non_zero, &weights)
+}
+
+/// Transitions, ends and the features of each tag.
+fn show_sequences(console: &Console, model: &Model, shared: &Shared, top: usize) -> Result<()> {
+    for (what, named) in [
+        ("transitions", &shared.transitions),
+        ("first tag", &shared.starts),
+        ("last tag", &shared.ends),
+        ("bias", &shared.biases),
+    ] {
+        console.print(&format!("{what:<14}  {}", line(named, top.min(OF_A_TAG))))?;
+    }
+    console.print("\nfeatures with the largest weights of each tag")?;
+    for (tag, named) in features_by_tag(model, base_of(model), top.min(OF_A_TAG)) {
+        console.print(&format!("  {:<12}  {}", format::shortened(&tag, 12), line(&named, OF_A_TAG)))?;
+    }
+    Ok(())
+}
+
+/// Weights on a line.
+const OF_A_TAG: usize = 5;
+
+/// The number of the first feature, if features have no names.
+fn base_of(model: &Model) -> usize {
+    usize::from(Reading::of(model).ok().and_then(|reading| reading.index_base).unwrap_or(1))
 }
 
 fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
@@ -100,7 +145,8 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
             "features",
             match &model.scorer {
                 Scorer::Linear { outputs, .. } if *outputs > 1 => {
-                    format!("{features}, {} in all classes", format::counted(non_zero as u64, "weight", "weights"))
+                    let of = if model.decoder.tags().is_some() { "tags" } else { "classes" };
+                    format!("{features}, {} in all {of}", format::counted(non_zero as u64, "weight", "weights"))
                 }
                 Scorer::Linear { .. } => format!("{features}, {} with a weight", format::count(non_zero as u64)),
                 Scorer::Expansion(_) | Scorer::Mapped(_) => features,
@@ -113,6 +159,9 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     }
     if let Some(labels) = model.decoder.labels() {
         rows.push(("classes", listed(labels)));
+    }
+    if let Some(tags) = model.decoder.tags() {
+        rows.push(("tags", tags_listed(tags)));
     }
     rows.extend(model.output_code().iter().flat_map(codes::rows));
     if let Some((cuts, ranks)) = model.decoder.cuts() {
@@ -239,10 +288,18 @@ fn show_weights(console: &Console, non_zero: usize, weights: &[(String, f64)]) -
 
 /// The labels that scores stand for: the negative and the positive one, or those of several classes in their order.
 fn classes(model: &Model) -> Option<Vec<&str>> {
-    match (model.decoder.classes(), model.decoder.labels()) {
+    match (model.decoder.classes(), model.decoder.labels().or(model.decoder.tags())) {
         (Some(classes), _) => Some(vec![&classes.negative, &classes.positive]),
         (None, labels) => labels.map(|labels| labels.names().iter().map(String::as_str).collect()),
     }
+}
+
+/// `4: `B-NP`, `I-NP`, …`
+fn tags_listed(tags: &Labels) -> String {
+    const SHOWN: usize = 12;
+    let names = tags.names().iter().take(SHOWN).map(|name| format!("`{}`", format::shortened(name, 24)));
+    let more = if tags.len() > SHOWN { ", …" } else { "" };
+    format!("{}: {}{more}", format::count(tags.len() as u64), names.collect::<Vec<_>>().join(", "))
 }
 
 /// `4, the one with the largest score: `a`, `b`, …`

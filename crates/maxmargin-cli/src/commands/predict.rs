@@ -18,6 +18,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model, Predictions};
 use maxmargin::parallel;
 use maxmargin::run::Cancel;
+use maxmargin::structured::sequences_of;
 use maxmargin_io::atomic::{ensure_writable, refused_write};
 use maxmargin_io::{Block, BlockOptions, Found, ReadOptions, Step, load_model, read_blocks, scoring_options};
 use serde_json::json;
@@ -51,7 +52,9 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
         }
     }
     let (options, one_group) = scoring_options(&model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
-    let whole_groups = arguments.format == PredictFormat::Trec || model.scaling.kind() == Scale::MinMaxPerQuery;
+    let tagged = model.decoder.tags().is_some();
+    let whole_groups =
+        tagged || arguments.format == PredictFormat::Trec || model.scaling.kind() == Scale::MinMaxPerQuery;
     let prediction = Prediction {
         model: &model,
         scorer: BlockScorer::new(&model),
@@ -98,7 +101,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     // Reading and scoring run in parallel, so scoring is charged with its share of the threads' time.
     let threads = parallel::threads() as f64;
     let predicting = (prediction.busy.into_inner() as f64 * 1e-9 / threads).min(seconds);
-    describe_blocks(console, &found, seconds - predicting);
+    describe_blocks(console, &found, tagged, seconds - predicting);
     if let Some(output) = output {
         console.say(&format!(
             "wrote {output}: {} in {}",
@@ -173,12 +176,17 @@ impl Prediction<'_> {
         let stored = self.scorer.scores(data).map_err(|error| error.in_file(self.file))?;
         let lines = match self.format {
             PredictFormat::Lines => {
+                if self.model.decoder.tags().is_some() {
+                    let lines = self.tags(stored, block)?;
+                    self.busy.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                    return Ok(lines);
+                }
                 let (scores, outputs) = (data.to_input_order(stored), self.model.scorer.outputs());
                 let shares = match self.probabilities {
                     true => Some(self.model.probabilities_of(&scores)?),
                     false => None,
                 };
-                let predictions = self.model.decoder.predictions(scores, outputs, None);
+                let predictions = self.model.decoder.predictions(scores, outputs, None, None);
                 match (shares, self.all_scores) {
                     (Some(shares), _) => with_numbers(&predictions, &shares),
                     (None, true) => with_numbers(&predictions, predictions.scores().unwrap_or_default()),
@@ -189,6 +197,21 @@ impl Prediction<'_> {
         };
         self.busy.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         Ok(lines)
+    }
+
+    /// The tag of each row. Empty lines stand where the input has them.
+    fn tags(&self, stored: Vec<f64>, block: &Block) -> Result<Vec<String>> {
+        let data = &block.data;
+        let groups = sequences_of(data).map_err(|error| error.in_file(self.file))?;
+        let predictions = self.model.decoder.predictions(stored, self.model.scorer.outputs(), None, Some(groups));
+        let Some(blanks) = &block.blank_lines else { return Ok(predictions.to_input_order(data).lines()) };
+        Ok(parallel::map(groups.len(), |group| {
+            let mut text = String::new();
+            text.extend(std::iter::repeat_n('\n', if group == 0 { blanks[0] as usize } else { 0 }));
+            predictions.write(groups.range(group), &mut text);
+            text.extend(std::iter::repeat_n('\n', blanks[group + 1] as usize));
+            text
+        }))
     }
 
     /// `query Q0 document rank score maxmargin`, best first within each query.
@@ -246,6 +269,11 @@ fn check_form(model: &Model, arguments: &PredictArguments) -> Result<()> {
     if arguments.all_scores && !several {
         return Err(Error::new(Code::Unsupported, "--all-scores is for models with a score for each class")
             .help("leave it out: the lines of this model hold all its scores"));
+    }
+    if model.decoder.tags().is_some() && arguments.format == PredictFormat::Trec {
+        return Err(
+            Error::new(Code::Unsupported, "a TREC run ranks rows, and this model tags them").help("leave --format out")
+        );
     }
     if several && arguments.format == PredictFormat::Trec {
         return Err(Error::new(

@@ -26,6 +26,7 @@ mod output;
 mod pairs;
 mod predict;
 mod real_data;
+mod sequences;
 mod settings;
 mod stochastic;
 mod tables;

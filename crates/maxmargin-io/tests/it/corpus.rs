@@ -24,6 +24,11 @@ fn table_inputs_hold() {
 }
 
 #[test]
+fn column_inputs_hold() {
+    replay("columns", fuzzing::columns);
+}
+
+#[test]
 fn pair_inputs_hold() {
     replay("pairs", fuzzing::pairs);
 }

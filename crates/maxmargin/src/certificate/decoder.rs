@@ -24,6 +24,14 @@ pub enum Decoder {
         /// The ranks, in order. They are numbers.
         ranks: Labels,
     },
+    /// Each tag has a score, and the best sequence of tags is predicted for the rows of a group.
+    Sequence {
+        /// The tags.
+        tags: Labels,
+        /// The weights that belong to no feature: the bias of each tag, its weight as the first and as the last one, and
+        /// the weight of each transition, by the tag before and the tag after it.
+        shared: Vec<f64>,
+    },
     /// Higher is better.
     Rank,
     /// The score itself is the prediction. This is for the user's own tasks, which may also have free scalars.
@@ -52,6 +60,7 @@ impl Decoder {
             Decoder::Largest(_)
             | Decoder::Code(_)
             | Decoder::Cuts { .. }
+            | Decoder::Sequence { .. }
             | Decoder::Rank
             | Decoder::Score { .. }
             | Decoder::Compare { .. }
@@ -75,11 +84,21 @@ impl Decoder {
         }
     }
 
+    /// The tags of sequences.
+    pub fn tags(&self) -> Option<&Labels> {
+        match self {
+            Decoder::Sequence { tags, .. } => Some(tags),
+            _ => None,
+        }
+    }
+
     /// The labels that are predicted, in the order of their codes: the negative one first, if there are two.
     pub fn class_names(&self) -> Option<Vec<String>> {
         match self {
             Decoder::Sign(classes) => Some(vec![classes.negative.clone(), classes.positive.clone()]),
-            Decoder::Cuts { ranks, .. } => Some(ranks.names().to_vec()),
+            Decoder::Cuts { ranks: labels, .. } | Decoder::Sequence { tags: labels, .. } => {
+                Some(labels.names().to_vec())
+            }
             _ => self.labels().map(|labels| labels.names().to_vec()),
         }
     }
@@ -88,6 +107,7 @@ impl Decoder {
     pub fn outputs(&self) -> usize {
         match self {
             Decoder::Code(decoder) => decoder.code.columns(),
+            Decoder::Sequence { tags, .. } => tags.len(),
             _ => self.labels().map_or(1, Labels::len),
         }
     }
@@ -137,6 +157,7 @@ impl Decoder {
             | Decoder::Largest(_)
             | Decoder::Code(_)
             | Decoder::Cuts { .. }
+            | Decoder::Sequence { .. }
             | Decoder::Rank
             | Decoder::Score { .. } => None,
         }

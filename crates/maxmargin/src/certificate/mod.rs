@@ -6,6 +6,7 @@ mod decoder;
 mod decoding;
 mod predictions;
 mod scorer;
+mod viterbi;
 mod witness;
 
 pub(crate) use calibration::binned;
@@ -17,6 +18,7 @@ pub use decoding::{CodeDecoder, Decoding};
 pub use predictions::{Compared, Predictions};
 pub(crate) use scorer::Ready;
 pub use scorer::{Expansion, Mapped, Scorer};
+pub(crate) use viterbi::Chain;
 pub use witness::{ClassDual, ColumnWitness, Cut, OutputDual, SparseDual, Witness};
 
 use crate::data::Dataset;

@@ -1,7 +1,7 @@
 //! [`Predictions`]: what a model predicts for rows or pairs. Scores become predictions only in this file.
 
-use super::Decoder;
-use crate::data::{Classes, Labels, Outcome, Pairs};
+use super::{Chain, Decoder};
+use crate::data::{Classes, Dataset, Groups, Labels, Outcome, Pairs};
 use crate::parallel;
 use crate::wording::one_field;
 use std::fmt::Write;
@@ -40,6 +40,15 @@ pub enum Predictions {
         /// The ranks.
         ranks: Labels,
     },
+    /// The tag of each row of a sequence.
+    Tags {
+        /// The scores of each row, one per tag.
+        scores: Vec<f64>,
+        /// The predicted tag of each row.
+        codes: Vec<u32>,
+        /// The tags.
+        tags: Labels,
+    },
     /// The outcome of each pair.
     Outcomes(Vec<Compared>),
 }
@@ -62,9 +71,20 @@ const PIECE: usize = 4096;
 
 impl Decoder {
     /// Turns scores of rows into predictions, given the number of scores per row. If the model compares and there are
-    /// pairs, the predictions are for the pairs.
-    pub fn predictions(&self, scores: Vec<f64>, outputs: usize, pairs: Option<&Pairs>) -> Predictions {
+    /// pairs, the predictions are for the pairs. Tags are predicted for the rows of each group together; without groups
+    /// all rows are one sequence.
+    pub fn predictions(
+        &self,
+        scores: Vec<f64>,
+        outputs: usize,
+        pairs: Option<&Pairs>,
+        groups: Option<&Groups>,
+    ) -> Predictions {
         match (self, pairs) {
+            (Decoder::Sequence { tags, shared }, _) => {
+                let codes = best_tags(&scores, (tags.len(), shared), groups);
+                Predictions::Tags { scores, codes, tags: tags.clone() }
+            }
             (Decoder::Sign(classes) | Decoder::Border(classes), _) => {
                 Predictions::Labels { scores, classes: classes.clone() }
             }
@@ -98,13 +118,52 @@ impl Decoder {
     }
 }
 
+/// Sequences that one job decodes.
+const SEQUENCES: usize = 64;
+
+/// The tag of each row.
+fn best_tags(scores: &[f64], (tags, shared): (usize, &[f64]), groups: Option<&Groups>) -> Vec<u32> {
+    let chain = Chain { tags };
+    let Some(groups) = groups else {
+        let mut best = Vec::new();
+        chain.best(scores, shared, None, &mut best);
+        return best;
+    };
+    let parts = parallel::map(groups.len().div_ceil(SEQUENCES), |job| {
+        let (mut best, mut all) = (Vec::new(), Vec::new());
+        for group in job * SEQUENCES..((job + 1) * SEQUENCES).min(groups.len()) {
+            let rows = groups.range(group);
+            chain.best(&scores[rows.start * tags..rows.end * tags], shared, None, &mut best);
+            all.extend_from_slice(&best);
+        }
+        all
+    });
+    parts.concat()
+}
+
 impl Predictions {
+    /// The same in the order of the input, given the data in stored order. Pairs are in that order already.
+    pub fn to_input_order(self, data: &Dataset) -> Predictions {
+        let ordered = |scores: Vec<f64>| data.to_input_order(scores);
+        match self {
+            Predictions::Scores { scores, outputs } => Predictions::Scores { scores: ordered(scores), outputs },
+            Predictions::Labels { scores, classes } => Predictions::Labels { scores: ordered(scores), classes },
+            Predictions::Classes { scores, labels } => Predictions::Classes { scores: ordered(scores), labels },
+            Predictions::Ranks { scores, cuts, ranks } => Predictions::Ranks { scores: ordered(scores), cuts, ranks },
+            Predictions::Tags { scores, codes, tags } => {
+                Predictions::Tags { scores: ordered(scores), codes: data.to_input_order(codes), tags }
+            }
+            Predictions::Outcomes(compared) => Predictions::Outcomes(compared),
+        }
+    }
+
     /// Number of rows or pairs.
     pub fn len(&self) -> usize {
         match self {
             Predictions::Scores { scores, outputs } => scores.len() / outputs.max(&1),
             Predictions::Labels { scores, .. } | Predictions::Ranks { scores, .. } => scores.len(),
             Predictions::Classes { scores, labels } => scores.len() / labels.len().max(1),
+            Predictions::Tags { codes, .. } => codes.len(),
             Predictions::Outcomes(compared) => compared.len(),
         }
     }
@@ -120,6 +179,7 @@ impl Predictions {
             Predictions::Scores { scores, .. }
             | Predictions::Labels { scores, .. }
             | Predictions::Ranks { scores, .. }
+            | Predictions::Tags { scores, .. }
             | Predictions::Classes { scores, .. } => Some(scores),
             Predictions::Outcomes(_) => None,
         }
@@ -138,15 +198,15 @@ impl Predictions {
         match self {
             Predictions::Labels { scores, classes } if scores[row] >= 0.0 => Some(&classes.positive),
             Predictions::Labels { classes, .. } => Some(&classes.negative),
-            Predictions::Classes { labels, .. } | Predictions::Ranks { ranks: labels, .. } => {
-                self.class(row).map(|class| labels.name(class))
-            }
+            Predictions::Classes { labels, .. }
+            | Predictions::Ranks { ranks: labels, .. }
+            | Predictions::Tags { tags: labels, .. } => self.class(row).map(|class| labels.name(class)),
             _ => None,
         }
     }
 
     /// The predicted class of a row, if each class has a score: the first with the largest one. For ratings, the number
-    /// of the predicted rank: the number of cuts that the score reaches.
+    /// of the predicted rank: the number of cuts that the score reaches. For sequences, the number of the predicted tag.
     pub fn class(&self, row: usize) -> Option<usize> {
         match self {
             Predictions::Classes { scores, labels } => {
@@ -155,6 +215,7 @@ impl Predictions {
                 (0..own.len()).reduce(larger)
             }
             Predictions::Ranks { scores, cuts, .. } => Some(cuts.partition_point(|cut| *cut <= scores[row])),
+            Predictions::Tags { codes, .. } => Some(codes[row] as usize),
             _ => None,
         }
     }
@@ -170,7 +231,7 @@ impl Predictions {
     }
 
     /// Writes one line for each prediction in the range, with fields separated by tabs: the score or scores; the label
-    /// or rank and its score; or the outcome, the two scores and the margin.
+    /// or rank and its score; the tag; or the outcome, the two scores and the margin.
     pub fn write(&self, range: Range<usize>, out: &mut String) {
         for at in range {
             let written = match self {
@@ -192,6 +253,7 @@ impl Predictions {
                     let rank = self.class(at).unwrap_or_default();
                     writeln!(out, "{}\t{}", ranks.name(rank), scores[at])
                 }
+                Predictions::Tags { codes, tags, .. } => writeln!(out, "{}", one_field(tags.name(codes[at] as usize))),
                 Predictions::Outcomes(compared) => {
                     let Compared { outcome, left, right, margin } = compared[at];
                     writeln!(out, "{}\t{left}\t{right}\t{margin}", outcome.name())
@@ -214,13 +276,19 @@ mod tests {
             predictions.write(0..predictions.len(), &mut text);
             text
         };
-        assert_eq!(lines(Decoder::Rank.predictions(vec![1.5, -0.25], 1, None)), "1.5\n-0.25\n");
-        let several = Decoder::Score { free: Vec::new() }.predictions(vec![1.0, 2.0, 3.0, 4.0], 2, None);
+        assert_eq!(lines(Decoder::Rank.predictions(vec![1.5, -0.25], 1, None, None)), "1.5\n-0.25\n");
+        let several = Decoder::Score { free: Vec::new() }.predictions(vec![1.0, 2.0, 3.0, 4.0], 2, None, None);
         assert_eq!((several.len(), lines(several).as_str()), (2, "1\t2\n3\t4\n"));
         let classes = Classes { negative: "ham".to_string(), positive: "a\tb".to_string() };
-        let labels = Decoder::Sign(classes).predictions(vec![0.0, -1.0], 1, None);
+        let labels = Decoder::Sign(classes).predictions(vec![0.0, -1.0], 1, None, None);
         assert_eq!(labels.label(0), Some("a\tb"));
         assert_eq!(lines(labels).lines().nth(1), Some("ham\t-1"));
+        // The second tag wins alone; from one to the other costs more than it gains.
+        let shared = [[0.0; 6].to_vec(), vec![0.0, -9.0, -9.0, 0.0]].concat();
+        let sequence = Decoder::Sequence { tags: Labels::new(vec!["B".to_string(), "I".to_string()]), shared };
+        let groups = Groups::new(vec![0, 2, 3], ["a", "b"].into_iter().collect()).expect("rising");
+        let tags = |groups| sequence.predictions(vec![3.0, 0.0, 0.0, 1.0, 0.0, 1.0], 2, None, groups);
+        assert_eq!((lines(tags(Some(&groups))), lines(tags(None))), ("B\nB\nI\n".to_string(), "B\nB\nB\n".to_string()));
         let decoder = Decoder::Compare { threshold: 1.0 };
         let outcomes = [(0.0, 3.0), (0.0, 0.5), (2.0, 0.5)].map(|(left, right)| decoder.compared(left, right));
         assert_eq!(

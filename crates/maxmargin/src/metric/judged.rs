@@ -1,6 +1,6 @@
 //! [`Judged`]: the input of a metric, and [`Evaluation`]: its result.
 
-use super::{Metric, Needs};
+use super::{Metric, Needs, TagNames};
 use crate::data::{Groups, Pairs};
 use crate::error::{Code, Error, Result};
 use serde::Serialize;
@@ -53,6 +53,8 @@ pub struct Judged<'a> {
     pub groups: Option<&'a Groups>,
     /// How much each row counts, in metrics over rows.
     pub weights: Option<&'a [f64]>,
+    /// The names of tags, if rows are those of sequences.
+    pub tags: Option<TagNames<'a>>,
 }
 
 impl<'a> Judged<'a> {
@@ -76,6 +78,7 @@ impl<'a> Judged<'a> {
             predictions: None,
             groups: None,
             weights: None,
+            tags: None,
         }
     }
 
@@ -102,6 +105,11 @@ impl<'a> Judged<'a> {
     /// Rows of `count` classes, each with a predicted class. Codes are below `count`.
     pub fn classes(codes: &'a [u32], count: usize, predictions: &'a [u32]) -> Judged<'a> {
         Judged { predictions: Some(predictions), ..Judged::of(Truth::Classes { codes, count, positive: None }) }
+    }
+
+    /// Says that the rows of each group are a sequence, and what their tags are called.
+    pub fn with_tags(self, tags: TagNames<'a>, groups: &'a Groups) -> Judged<'a> {
+        Judged { tags: Some(tags), groups: Some(groups), ..self }
     }
 
     /// Adds the scores of each row for all known classes.
@@ -193,6 +201,7 @@ impl<'a> Judged<'a> {
             ("predictions", self.predictions.map(<[u32]>::len)),
             ("weights", self.weights.map(<[f64]>::len)),
             ("grouped rows", self.groups.map(Groups::rows)),
+            ("tags", self.tags.map(|tags| tags.truth.len())),
         ];
         for (what, length) in lengths {
             if let Some(length) = length.filter(|&length| length != rows) {
@@ -204,6 +213,12 @@ impl<'a> Judged<'a> {
                 .help("look for features far outside the range of the training data, and train again"));
         }
         self.check_classes(metric)?;
+        if let Some(TagNames { truth, names }) = self.tags {
+            let codes = truth.iter().chain(self.predictions.unwrap_or_default());
+            if codes.max().is_some_and(|&code| code as usize >= names.len()) {
+                return Err(Error::new(Code::Internal, format!("a tag is not below {}", names.len())));
+            }
+        }
         match self.truth {
             Truth::Values(values) => {
                 if let Some(row) = values.iter().position(|value| !value.is_finite()) {

@@ -49,6 +49,11 @@
 //! its denominator is. `f1-macro`, `precision-macro` and `recall-macro` average over the classes that occur among the
 //! true or predicted classes.
 //!
+//! # Sequences
+//!
+//! `token-accuracy` is `accuracy` over the rows of sequences; `sequence-accuracy` counts the sequences all of whose tags
+//! are right; `spans.rs` describes `span-f1`. Resampling draws whole sequences for the last two.
+//!
 //! # Several classes
 //!
 //! - `auc`, `average-precision`: of each class against the rest, by the score of that class; the mean over the classes
@@ -83,6 +88,7 @@ mod reciprocal;
 mod relevance;
 mod roc;
 mod rows;
+mod spans;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -96,6 +102,7 @@ pub(crate) use bootstrap::quantile;
 pub use comparisons::{confusion, decided_scores};
 pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;
+pub use spans::TagNames;
 pub use table::{ByClass, ClassTable, Confused};
 pub use variant::Variant;
 
@@ -183,6 +190,12 @@ pub enum Metric {
     Mae,
     /// The root of the mean squared difference between score and target.
     Rmse,
+    /// The fraction of rows of sequences whose tag is right.
+    TokenAccuracy,
+    /// The fraction of sequences all of whose tags are right.
+    SequenceAccuracy,
+    /// The harmonic mean of precision and recall of the spans that tags such as B-NP and I-NP mark.
+    SpanF1,
 }
 
 /// What a metric is computed from.
@@ -202,6 +215,8 @@ pub enum Needs {
     ClassScores,
     /// The probability of each class, predicted classes, and target classes.
     Probabilities,
+    /// Predicted and true tags of the rows of sequences.
+    Tags,
 }
 
 impl Metric {
@@ -214,7 +229,9 @@ impl Metric {
             | Metric::F1Macro
             | Metric::PrecisionMacro
             | Metric::RecallMacro
+            | Metric::TokenAccuracy
             | Metric::QuadraticKappa => Needs::Predictions,
+            Metric::SequenceAccuracy | Metric::SpanF1 => Needs::Tags,
             Metric::TopAccuracy { .. } => Needs::ClassScores,
             Metric::CalibrationError => Needs::Probabilities,
             Metric::Precision | Metric::Recall | Metric::F1 => Needs::BinaryPredictions,
@@ -237,9 +254,9 @@ impl Metric {
         !loss && !matches!(self, Metric::Mae | Metric::Rmse)
     }
 
-    /// Whether row weights change the value; list metrics ignore them.
+    /// Whether row weights change the value; metrics over lists and over whole sequences ignore them.
     pub fn honours_weights(&self) -> bool {
-        self.needs() != Needs::Groups
+        !matches!(self.needs(), Needs::Groups | Needs::Tags)
     }
 
     /// The variant, for metrics that have several.
@@ -269,6 +286,13 @@ impl Metric {
     /// The default metrics of ratings.
     pub fn ordinal_defaults() -> Vec<Metric> {
         vec![Metric::Mae, Metric::Accuracy, Metric::QuadraticKappa]
+    }
+
+    /// The default metrics of sequences. If tags such as B-NP mark spans, these come first.
+    pub fn sequence_defaults(tags: &[String]) -> Vec<Metric> {
+        let spans = tags.iter().any(|tag| tag.starts_with("B-") || tag.starts_with("I-"));
+        let first = spans.then_some(Metric::SpanF1);
+        first.into_iter().chain([Metric::TokenAccuracy, Metric::SequenceAccuracy]).collect()
     }
 
     /// The default metrics of a ranker.

@@ -55,6 +55,9 @@ const ENTRIES: &[Entry] = &[
     entry("pair-accuracy", Cutoff::Never, false, "fraction of pairs of a query in the right order, ties counting half"),
     entry("mae", Cutoff::Never, false, "mean absolute difference of prediction and target"),
     entry("rmse", Cutoff::Never, false, "root of the mean squared difference of prediction and target"),
+    entry("token-accuracy", Cutoff::Never, false, "fraction of rows of sequences whose tag is right"),
+    entry("sequence-accuracy", Cutoff::Never, false, "fraction of sequences all of whose tags are right"),
+    entry("span-f1", Cutoff::Never, false, "F1 of the spans that tags such as B-NP and I-NP mark"),
 ];
 
 /// The metric of a base name. `cutoff` is present if the entry says `Always`.
@@ -86,6 +89,9 @@ fn build(base: &str, cutoff: Option<NonZeroUsize>, variant: Variant) -> Option<M
         "pair-accuracy" => Metric::PairAccuracy,
         "mae" => Metric::Mae,
         "rmse" => Metric::Rmse,
+        "token-accuracy" => Metric::TokenAccuracy,
+        "sequence-accuracy" => Metric::SequenceAccuracy,
+        "span-f1" => Metric::SpanF1,
         _ => return None,
     })
 }
@@ -174,6 +180,9 @@ impl Metric {
             Metric::PairAccuracy => "pair-accuracy",
             Metric::Mae => "mae",
             Metric::Rmse => "rmse",
+            Metric::TokenAccuracy => "token-accuracy",
+            Metric::SequenceAccuracy => "sequence-accuracy",
+            Metric::SpanF1 => "span-f1",
         }
     }
 

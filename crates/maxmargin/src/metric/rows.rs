@@ -9,6 +9,7 @@ use super::one_against_rest::OneAgainstRest;
 use super::pairs::ListedPairs;
 use super::probabilities::CalibrationError;
 use super::roc::Roc;
+use super::spans::BySequence;
 use super::top::TopAccuracy;
 use super::{Evaluation, Judged, Metric, Needs, Truth};
 use crate::error::{Code, Error, Result};
@@ -69,6 +70,7 @@ fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMet
         }
         Needs::BinaryScores => Box::new(Roc::new(metric, judged)?),
         Needs::Reals => Box::new(Deviation::new(metric, judged)?),
+        Needs::Tags => Box::new(BySequence::new(metric, judged)?),
         Needs::Groups => return Err(Error::new(Code::Internal, format!("{metric} is not a metric over rows"))),
     })
 }

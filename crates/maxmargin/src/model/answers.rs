@@ -3,11 +3,13 @@
 use super::probabilities::{of_odds, own};
 use super::{Decoder, Model};
 use crate::certificate::{CodeDecoder, Predictions};
-use crate::data::Dataset;
+use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::metric::{ClassTable, Evaluation, Judged, Metric, Needs};
+use crate::metric::{ClassTable, Evaluation, Judged, Metric, Needs, TagNames};
 use crate::settings::{Method, Settings};
+use crate::structured::sequences_of;
+use std::collections::HashMap;
 
 /// Scores of the rows of a data set and, for classifiers, the true and the predicted classes.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub struct Answers<'a> {
     probabilities: Option<Vec<f64>>,
     /// Whether the probabilities were fitted.
     calibrated: bool,
+    /// The true tags of sequences and the names of all tags, those that the model does not know last.
+    tags: Option<(Vec<u32>, Vec<String>)>,
 }
 
 impl Answers<'_> {
@@ -64,15 +68,24 @@ impl Answers<'_> {
             Decoder::Largest(labels) | Decoder::Code(CodeDecoder { labels, .. }) => {
                 (labels.known_codes(data.targets())?, labels.len())
             }
-            Decoder::Cuts { ranks, .. } => (ranks.known_codes(data.targets())?, ranks.len()),
+            Decoder::Cuts { ranks: labels, .. } | Decoder::Sequence { tags: labels, .. } => {
+                (labels.known_codes(data.targets())?, labels.len())
+            }
             _ => (Vec::new(), 0),
         };
         let unknown = codes.iter().filter(|code| code.is_none()).count();
         let codes: Vec<u32> = codes.into_iter().map(|code| code.unwrap_or(classes as u32)).collect();
         classes += usize::from(unknown > 0);
-        let answers = decoder.predictions(scores, 1, None);
+        let tags = match decoder.tags() {
+            Some(known) => {
+                sequences_of(data)?;
+                Some(all_tags(known, &codes, data))
+            }
+            None => None,
+        };
+        let answers = decoder.predictions(scores, 1, None, data.groups());
         let predictions = match (&answers, answers.positives()) {
-            (Predictions::Classes { .. } | Predictions::Ranks { .. }, _) => {
+            (Predictions::Classes { .. } | Predictions::Ranks { .. } | Predictions::Tags { .. }, _) => {
                 Some((0..answers.len()).filter_map(|row| answers.class(row).map(|class| class as u32)).collect())
             }
             (_, positives) => positives.map(|positives| positives.map(u32::from).collect()),
@@ -85,7 +98,8 @@ impl Answers<'_> {
         let (Predictions::Scores { scores, .. }
         | Predictions::Labels { scores, .. }
         | Predictions::Classes { scores, .. }
-        | Predictions::Ranks { scores, .. }) = answers
+        | Predictions::Ranks { scores, .. }
+        | Predictions::Tags { scores, .. }) = answers
         else {
             return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
         };
@@ -108,6 +122,7 @@ impl Answers<'_> {
             values,
             probabilities: None,
             calibrated: false,
+            tags,
         })
     }
 
@@ -185,6 +200,13 @@ impl Answers<'_> {
             return Ok(Judged::pairs(&self.scores, pairs));
         }
         let judged = match &self.predictions {
+            Some(predictions) if self.tags.is_some() => {
+                let judged = Judged::classes(&self.codes, self.classes, predictions).with_known(self.known());
+                match (&self.tags, self.data.groups()) {
+                    (Some((truth, names)), Some(groups)) => judged.with_tags(TagNames { truth, names }, groups),
+                    _ => judged,
+                }
+            }
             // Errors are those of the predicted ranks, and orders those of the scores.
             Some(_) if self.ranked.is_some() && metric.needs() != Needs::Predictions => {
                 let estimates = self.ranked.as_ref().filter(|_| metric.needs() == Needs::Reals);
@@ -214,7 +236,7 @@ impl Answers<'_> {
             }
             None => Judged::reals(&self.scores, self.data.targets().real()?),
         };
-        let weights = self.data.weights().filter(|_| metric.needs() != Needs::Groups);
+        let weights = self.data.weights().filter(|_| metric.honours_weights());
         Ok(Judged { groups: self.data.groups(), weights, ..judged })
     }
 
@@ -222,4 +244,20 @@ impl Answers<'_> {
     pub fn evaluate(&self, metric: &Metric) -> Result<Evaluation> {
         metric.evaluate(&self.judged(metric)?)
     }
+}
+
+/// The true tag of each row, and the names of all tags: those of the model, then the others in order of appearance.
+fn all_tags(known: &Labels, codes: &[u32], data: &Dataset) -> (Vec<u32>, Vec<String>) {
+    let mut names = known.names().to_vec();
+    let mut others: HashMap<String, u32> = HashMap::new();
+    let truth = codes.iter().enumerate().map(|(row, &code)| {
+        if (code as usize) < known.len() {
+            return code;
+        }
+        *others.entry(data.targets().label_of(row)).or_insert_with_key(|label| {
+            names.push(label.clone());
+            names.len() as u32 - 1
+        })
+    });
+    (truth.collect(), names)
 }

@@ -45,7 +45,7 @@ impl Model {
         let codes = decoder.labels.known_codes(data.targets())?;
         let weight = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
         let columns = decoder.code.columns();
-        let predictions = self.decoder.predictions(scores.clone(), columns, None);
+        let predictions = self.decoder.predictions(scores.clone(), columns, None, None);
         let (mut wrong, mut distance, mut total) = (0.0, 0.0, 0.0);
         let (mut missed, mut asked) = (vec![0.0; columns], vec![0.0; columns]);
         let separation = decoder.separation();

@@ -27,6 +27,7 @@ use crate::online::OnlineState;
 use crate::run::Cancel;
 use crate::settings::{Method, Settings, Solver};
 use crate::solve::plan;
+use crate::structured::sequences_of;
 use crate::wording::counted;
 use std::sync::OnceLock;
 
@@ -110,7 +111,10 @@ impl Model {
         match (&self.decoder, self.settings.method()) {
             (_, Some(Method::Compare)) => self.stated_free(),
             (_, Some(_)) => Vec::new(),
-            (Decoder::Score { free } | Decoder::Cuts { cuts: free, .. }, _) if !free.is_empty() => free.clone(),
+            (
+                Decoder::Score { free } | Decoder::Cuts { cuts: free, .. } | Decoder::Sequence { shared: free, .. },
+                _,
+            ) if !free.is_empty() => free.clone(),
             (Decoder::Compare { .. } | Decoder::Likelihood { .. }, None) => self.stated_free(),
             _ => self.scorer.intercepts(),
         }
@@ -119,7 +123,9 @@ impl Model {
     /// The free scalars that the decoder holds.
     pub(crate) fn stated_free(&self) -> Vec<f64> {
         match &self.decoder {
-            Decoder::Score { free } | Decoder::Cuts { cuts: free, .. } => free.clone(),
+            Decoder::Score { free } | Decoder::Cuts { cuts: free, .. } | Decoder::Sequence { shared: free, .. } => {
+                free.clone()
+            }
             decoder => decoder.threshold().into_iter().collect(),
         }
     }
@@ -161,7 +167,11 @@ impl Model {
 
     /// The same, or an error after a cancel.
     pub fn predict_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Predictions> {
-        Ok(self.decoder.predictions(self.scores_until(data, cancel)?, self.scorer.outputs(), data.pairs()))
+        if self.decoder.tags().is_some() {
+            sequences_of(data)?;
+        }
+        let scores = self.scores_until(data, cancel)?;
+        Ok(self.decoder.predictions(scores, self.scorer.outputs(), data.pairs(), data.groups()))
     }
 
     /// Scores of all rows in stored order.

@@ -14,8 +14,10 @@
 //! variables, JMLR 6, 2005; Yue, Finley, Radlinski & Joachims, A support vector method for optimizing average precision,
 //! SIGIR 2007.
 
+mod sequence;
 mod slack;
 
+pub use sequence::{LossScale, Sequences, sequences_of, tags_of};
 pub use slack::Rescale;
 
 use crate::certificate::infeasible;

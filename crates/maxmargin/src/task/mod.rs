@@ -10,6 +10,7 @@ mod one_class;
 mod ordinal;
 mod profile;
 mod ranking;
+mod sequence;
 mod weight_as;
 
 pub use crate::data::Classes;
@@ -25,6 +26,7 @@ pub use ordinal::{Ordinal, OrdinalForm, OrdinalSettings};
 pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
+pub use sequence::SequenceSettings;
 pub use weight_as::WeightAs;
 pub(crate) use weight_as::copies_of_pairs;
 

@@ -1,8 +1,8 @@
 //! The list of tasks, and what is known about each before there are data.
 
 use super::{
-    ClassifySettings, CompareSettings, Method, OneClassSettings, OrdinalForm, OrdinalSettings, RankSettings, classify,
-    comparison, one_class, ordinal, ranking,
+    ClassifySettings, CompareSettings, Method, OneClassSettings, OrdinalForm, OrdinalSettings, RankSettings,
+    SequenceSettings, classify, comparison, one_class, ordinal, ranking, sequence,
 };
 use crate::certificate::Decoder;
 use crate::data::Dataset;
@@ -121,13 +121,16 @@ pub enum Task {
     Ordinal,
     /// Separate rows like the training rows from others.
     OneClass,
+    /// Tag the rows of sequences.
+    Sequence,
     /// A user's own task.
     Own,
 }
 
 impl Task {
     /// All tasks of this crate.
-    pub const ALL: [Task; 5] = [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::OneClass];
+    pub const ALL: [Task; 6] =
+        [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::OneClass, Task::Sequence];
 
     /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
@@ -137,6 +140,7 @@ impl Task {
             Task::Compare => &comparison::PROFILE,
             Task::Ordinal => &ordinal::PROFILE,
             Task::OneClass => &one_class::PROFILE,
+            Task::Sequence => &sequence::PROFILE,
             Task::Own => &OWN,
         }
     }
@@ -179,6 +183,7 @@ impl Task {
             Task::Compare => TaskSettings::Compare(CompareSettings::default()),
             Task::Ordinal => TaskSettings::Ordinal(OrdinalSettings::default()),
             Task::OneClass => TaskSettings::OneClass(OneClassSettings::default()),
+            Task::Sequence => TaskSettings::Sequence(SequenceSettings::default()),
             Task::Own => TaskSettings::Own(OwnSettings::default()),
         }
     }
@@ -198,6 +203,8 @@ pub enum TaskSettings {
     Ordinal(OrdinalSettings),
     /// Separate rows like the training rows from others.
     OneClass(OneClassSettings),
+    /// Tag the rows of sequences.
+    Sequence(SequenceSettings),
     /// A user's own task.
     Own(OwnSettings),
 }
@@ -239,6 +246,7 @@ task_settings_from!(
     Compare(CompareSettings),
     Ordinal(OrdinalSettings),
     OneClass(OneClassSettings),
+    Sequence(SequenceSettings),
     Own(OwnSettings)
 );
 
@@ -248,7 +256,11 @@ impl TaskSettings {
         match &mut self {
             TaskSettings::Classify(settings) => settings.intercept = rule,
             TaskSettings::Compare(settings) => settings.threshold = rule,
-            TaskSettings::Rank(_) | TaskSettings::Ordinal(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => {}
+            TaskSettings::Rank(_)
+            | TaskSettings::Ordinal(_)
+            | TaskSettings::OneClass(_)
+            | TaskSettings::Sequence(_)
+            | TaskSettings::Own(_) => {}
         }
         self
     }
@@ -261,6 +273,7 @@ impl TaskSettings {
             TaskSettings::Compare(_) => Task::Compare,
             TaskSettings::Ordinal(_) => Task::Ordinal,
             TaskSettings::OneClass(_) => Task::OneClass,
+            TaskSettings::Sequence(_) => Task::Sequence,
             TaskSettings::Own(_) => Task::Own,
         }
     }
@@ -276,7 +289,9 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.intercept,
             TaskSettings::Compare(settings) => settings.free(),
             TaskSettings::Ordinal(_) => Intercept::Free,
-            TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Own(_) => Intercept::None,
+            TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Own(_) => {
+                Intercept::None
+            }
         }
     }
 
@@ -288,6 +303,7 @@ impl TaskSettings {
             TaskSettings::Compare(settings) => settings.abilities(loss, pairs),
             TaskSettings::Ordinal(settings) => settings.abilities(),
             TaskSettings::OneClass(settings) => settings.abilities(),
+            TaskSettings::Sequence(settings) => settings.abilities(),
             // The problem itself states its abilities.
             TaskSettings::Own(_) => Abilities { curved: false, ..Abilities::LISTED },
         }
@@ -301,6 +317,7 @@ impl TaskSettings {
             TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
             TaskSettings::Ordinal(settings) => settings.decoder(data)?,
             TaskSettings::OneClass(settings) => settings.decoder(data),
+            TaskSettings::Sequence(settings) => settings.decoder(data)?,
             TaskSettings::Own(_) => Decoder::Score { free: Vec::new() },
         })
     }
@@ -314,6 +331,7 @@ impl TaskSettings {
             TaskSettings::Compare(settings) => settings.makes(decoder, intercept),
             TaskSettings::Ordinal(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
+            TaskSettings::Sequence(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Own(_) => true,
         }
     }
@@ -325,7 +343,7 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.weight_as,
             TaskSettings::Compare(settings) => settings.weight_as,
             TaskSettings::Ordinal(settings) => settings.weight_as,
-            TaskSettings::OneClass(_) | TaskSettings::Own(_) => WeightAs::Slack,
+            TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Own(_) => WeightAs::Slack,
         }
     }
 
@@ -337,6 +355,7 @@ impl TaskSettings {
             TaskSettings::Compare(settings) => settings.refuse(wish),
             TaskSettings::Ordinal(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),
+            TaskSettings::Sequence(settings) => settings.refuse(wish),
             TaskSettings::Own(_) => Ok(()),
         }
     }

@@ -1,13 +1,15 @@
 //! [`Posed`]: a problem with its costs, and how each task becomes a problem.
 
 use super::partition::Tally;
+use crate::certificate::Decoder;
 use crate::data::{Dataset, Labels, Outcome, Subset, Targets};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, TaskSettings,
 };
-use crate::solve::{ByBlock, ByColumn, ByDual, ByPart, ByRank, Problem, ProblemShape, Start};
+use crate::solve::{ByBlock, ByColumn, ByDual, ByOracle, ByPart, ByRank, Problem, ProblemShape, Start};
+use crate::structured::{Sequences, tags_of};
 use crate::task::{
     Abilities, Binary, COLUMNS, Classes, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask,
     OneClass, Ordinal, OrdinalForm, OrdinalSettings, PairWeight, Ranking, TiesAs, WeightAs,
@@ -284,6 +286,12 @@ impl BuiltIn {
                 let unit = unit.with_margins(margins);
                 positive_total(unit.total_cost(), "row")?;
                 Box::new(ByRank::new(unit, abilities, settings))
+            }
+            TaskSettings::Sequence(task) => {
+                let tags = tags_of(data)?;
+                let sequences = Sequences::on(data, &tags, task.loss_scale, subset)?;
+                let meaning = move |shared: &[f64]| Decoder::Sequence { tags: tags.clone(), shared: shared.to_vec() };
+                Box::new(ByOracle::new(Box::new(sequences), "sequence", Box::new(meaning)))
             }
             TaskSettings::OneClass(_) => {
                 Box::new(ByDual::new(OneClass::on(data, subset), Intercept::None).with_abilities(abilities))

@@ -70,6 +70,7 @@ pub const NAMES: &[&str] = &[
     "id",
     "ignore",
     "index-base",
+    "least-count",
     "least-features",
     "missing",
     "one-group",

@@ -32,6 +32,7 @@ mod polish;
 mod probabilities;
 mod progress;
 mod ratings;
+mod sequences;
 mod several;
 mod stochastic;
 mod structured;

@@ -33,11 +33,16 @@ const CODES: [&str; 6] = ["one-vs-rest", "one-vs-one", "random-dense", "random-s
 /// The variable that names the folder.
 const FOLDER: &str = "MAXMARGIN_DATA";
 
+/// The folder with real data. `holds` names what it holds for this experiment.
+pub(super) fn folder_of(arguments: &ReproduceArguments, why: &str, holds: &str) -> Result<String> {
+    arguments.data.clone().or_else(|| std::env::var(FOLDER).ok()).ok_or_else(|| {
+        Error::new(Code::Usage, format!("{why}, and no folder with data is named"))
+            .help(format!("give --data FOLDER, or set {FOLDER}; the folder holds {holds}"))
+    })
+}
+
 pub(super) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Cancel) -> Result<()> {
-    let folder = arguments.data.clone().or_else(|| std::env::var(FOLDER).ok()).ok_or_else(|| {
-        Error::new(Code::Usage, "the output codes are tried on real data, and no folder with data is named")
-            .help(format!("give --data FOLDER, or set {FOLDER}; the folder holds usps and letter"))
-    })?;
+    let folder = folder_of(arguments, "the output codes are tried on real data", "usps and letter")?;
     let mut report = Report::new("Output codes: the bound beside the training error");
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
     let mut rows = Vec::new();

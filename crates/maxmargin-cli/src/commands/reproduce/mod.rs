@@ -1,6 +1,8 @@
 //! `maxmargin reproduce EXPERIMENT`
 
+mod chunking;
 mod codes;
+mod letters;
 mod real;
 mod simulated;
 mod weights;
@@ -58,11 +60,15 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Codes => return codes::run(arguments, console, cancel),
         Experiment::Compare => "Comparing with ties: ours beside the published table",
         Experiment::Weights => "Weights of rows in three ways",
+        Experiment::Letters => "Handwritten words as sequences of letters",
+        Experiment::Chunking => "Phrases of sentences as sequences of tags",
     };
     let mut report = Report::new(title);
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
     let mut rows = match arguments.experiment {
         Experiment::Weights => weights::run(arguments, &mut report, console, cancel)?,
+        Experiment::Letters => letters::run(arguments, &mut report, console, cancel)?,
+        Experiment::Chunking => chunking::run(arguments, &mut report, console, cancel)?,
         _ if arguments.real_only => Vec::new(),
         _ => simulated::run(arguments, &mut report, console, cancel)?,
     };

@@ -18,6 +18,7 @@ use crate::loading::{describe, describe_gathered, ensure_apart, ensure_different
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::Report;
+use crate::sequences;
 use crate::told::Told;
 use maxmargin::data::{Dataset, Labels, PairCounts, Scale, Shape, Targets, hold_out};
 use maxmargin::error::{Code, Error, Result};
@@ -25,9 +26,9 @@ use maxmargin::kernel::KernelKind;
 use maxmargin::loss::Loss;
 use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::metric::Metric;
-use maxmargin::model::Model;
+use maxmargin::model::{Decoder, Model};
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Input, Method, Regularisation, Settings, Solver, TaskSettings};
+use maxmargin::settings::{Input, Method, Regularisation, Settings, Solver, Task, TaskSettings};
 use maxmargin::solve::{Sample, Start, Stop};
 use maxmargin::task::{GradedComparison, PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train_from};
@@ -70,6 +71,8 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let several = evaluate::several_classes(&job.settings, &data);
     let metrics = evaluate::for_classes(metrics, &arguments.metric, several);
     let metrics = evaluate::for_ranks(metrics, &arguments.metric, &job.settings);
+    let decoder = job.settings.decoder(&data).ok();
+    let metrics = sequences::fitting(metrics, &arguments.metric, decoder.as_ref().and_then(Decoder::tags));
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged_as, &job.settings, judged);
     if let Some(held_out) = &held_out {
         evaluate::check_metrics(&job.settings, &data, &held_out.data, &metrics)
@@ -256,6 +259,9 @@ impl Job<'_> {
             self.console.say("   the features do not fit into the memory budget and are read a block at a time");
         }
         let uneven = advise_on_scales(self.console, data, &self.settings, self.cancel)?;
+        if let (TaskSettings::Sequence(_), Ok(tags)) = (&self.settings.task, Labels::find(data.targets())) {
+            self.console.say(&format!("   {}", format::counted(tags.len() as u64, "tag", "tags")));
+        }
         if let (TaskSettings::Ordinal(_), Ok(ranks)) = (&self.settings.task, Labels::ranks(data.targets())) {
             self.console.say(&format!("   {}", ranks_found(&ranks, data)?));
         }
@@ -351,6 +357,9 @@ impl Ended<'_> {
         let (Judged { data, name, .. }, measured) = self.measured.as_ref()?;
         let over = match data.groups() {
             _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
+            Some(groups) if self.trained.model.decoder.tags().is_some() => {
+                format::counted(groups.len() as u64, "sequence", "sequences")
+            }
             Some(groups) if input_of(&self.trained.model.settings) == Input::Ranked => {
                 format::counted(groups.len() as u64, "query", "queries")
             }
@@ -484,6 +493,9 @@ const UNEVEN: f64 = 1e3;
 /// The number of queries and pairs to rank, in the user's terms.
 fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
     let mut extra = Vec::new();
+    if settings.task.task() == Task::Sequence {
+        return sequences::counted(data);
+    }
     // Training itself reports errors in the data.
     if settings.ties_from_grades() {
         if let (Some(groups), Ok(task)) = (data.groups(), GradedComparison::new(data, Loss::Hinge, 1.0)) {

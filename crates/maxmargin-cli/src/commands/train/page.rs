@@ -86,7 +86,7 @@ pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
         .map(|(at, &weight)| {
             let outputs = model.scorer.outputs();
             let feature = model.feature_name(at / outputs, usize::from(base));
-            match (&model.decoder, model.decoder.labels()) {
+            match (&model.decoder, model.decoder.labels().or(model.decoder.tags())) {
                 (Decoder::Code(_), _) => (format!("{feature} in column {}", at % outputs + 1), weight),
                 // Each class has a weight of its own.
                 (_, Some(labels)) => (format!("{feature} for `{}`", labels.name(at % outputs)), weight),

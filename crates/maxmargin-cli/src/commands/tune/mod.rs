@@ -17,9 +17,11 @@ use crate::loading::describe;
 use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
 use crate::report::Report;
-use maxmargin::data::Dataset;
+use crate::sequences;
+use maxmargin::data::{Dataset, Labels};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::Metric;
+use maxmargin::model::Decoder;
 use maxmargin::run::Cancel;
 use maxmargin::select::{CrossValidation, Grid, Tuned};
 use maxmargin::settings::{Choice, Chosen, Input, Settings};
@@ -59,7 +61,9 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     choose_solver(&job.settings, data.shape())?;
     check_free_memory(data, &job.settings).map_err(at_file)?;
     let judged_as = evaluate::judged_like(&job.settings, data);
-    let metrics = metrics(&arguments.metric, judged_as, data.pairs().is_some(), &job.settings)?;
+    let decoder = job.settings.decoder(data).ok();
+    let tags = decoder.as_ref().and_then(Decoder::tags);
+    let metrics = metrics(&arguments.metric, judged_as, data.pairs().is_some(), &job.settings, tags)?;
     let uneven = advise_on_scales(console, data, &job.settings, cancel).map_err(at_file)?;
     let candidates = job.candidates(data, grid, widths).map_err(at_file)?;
     let judged = arguments.validation.as_ref().map(|file| job.judged_on(file, &gathered, &options)).transpose()?;
@@ -161,7 +165,7 @@ impl Job<'_> {
         if let Some(reason) = refused {
             return Err(Error::new(Code::BadSetting, reason).help("leave it out, or use `train`"));
         }
-        metrics(&arguments.metric, input_of(settings), false, settings)?;
+        metrics(&arguments.metric, input_of(settings), false, settings, None)?;
         let grid = arguments.grid.as_deref().map(str::parse::<Grid>).transpose()?;
         let widths = arguments.gamma_grid.as_deref().map(str::parse::<Grid>).transpose()?;
         if widths.is_some() && !settings.kernel.kind.has_gamma() {
@@ -327,8 +331,15 @@ fn holdout(config: &Option<String>) -> Error {
 }
 
 /// The requested metrics, or the first default for the input.
-fn metrics(names: &[String], input: Input, pairs: bool, settings: &Settings) -> Result<Vec<Metric>> {
-    let mut metrics = evaluate::for_ranks(evaluate::metrics(names, input, pairs)?, names, settings);
+fn metrics(
+    names: &[String],
+    input: Input,
+    pairs: bool,
+    settings: &Settings,
+    tags: Option<&Labels>,
+) -> Result<Vec<Metric>> {
+    let metrics = evaluate::for_ranks(evaluate::metrics(names, input, pairs)?, names, settings);
+    let mut metrics = sequences::fitting(metrics, names, tags);
     if names.is_empty() {
         metrics.truncate(1);
     }

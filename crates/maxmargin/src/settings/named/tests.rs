@@ -60,6 +60,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "weight-as" if matches!(task, Task::Rank | Task::Compare) => (text("margin"), alone()),
         "weight-as" => (text("copies"), alone()),
         "cost-matrix" => (text("label,a,b\na,0,2\nb,1,0\n"), alone()),
+        "loss-scale" => (text("length"), alone()),
         "method" => (text("rank2"), alone()),
         "threshold" => (text("penalised"), alone()),
         "ties-from-grades" => (Choice::Switch(true), alone()),
