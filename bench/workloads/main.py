@@ -23,6 +23,7 @@ def main():
         "growth": lambda: [classify.growth([rows // scale for rows in (10_000, 100_000, 1_000_000)])],
         "predict": lambda: [classify.predicting(850_000 // scale)],
         "rank queries": lambda: rank.queries(10_000 // scale),
+        "rank orders": lambda: rank.orders(10_000 // scale),
         "rank one list": lambda: [rank.one_list(500_000 // scale)],
         "rank real data": rank.real,
         "compare": lambda: compare.beside_liblinear(2_000_000 // scale),

@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays
-from .estimator import Callback, ClassEstimator, Reals, one_of, whole_or_not_at_all
+from .estimator import Callback, ClassEstimator, Reals, measured, one_of, whole_or_not_at_all
 
 #: How more than two classes are told apart.
 FORMS = ("auto", "joint", "weston-watkins", "one-vs-rest", "one-vs-one", "code")
@@ -133,6 +133,10 @@ class SVMClassifier(ClassEstimator):
         it, unless `multi_class` asks for several problems.
     weight_as : {"slack", "margin", "copies"}, default="slack"
         What the weight of a row multiplies: its slack, its margin, or the row itself.
+    optimize : str or None, default=None
+        For two classes: instead of a sum over rows, the measure of all rows to optimise: "f1", "prbep" (the break-even
+        point of precision and recall), "p@K", "auc" or "error". The loss is then the hinge, whatever `loss` says, and
+        intercept="free" means "penalised". `C` is the weight of a row, as without it.
     kernel : {"linear", "rbf", "poly", "sigmoid", "chi-squared", "intersection", "precomputed"}, default="linear"
         The kernel.
     gamma : {"scale", "auto"} or float or None, default="scale"
@@ -204,6 +208,9 @@ class SVMClassifier(ClassEstimator):
     ['a', 'b', 'c']
     >>> several.decision_function([[2.5]]).shape
     (1, 3)
+    >>> by_f1 = SVMClassifier(C=10.0, optimize="f1").fit([[0.0], [1.0], [2.0], [9.0]], ["no", "no", "no", "yes"])
+    >>> by_f1.predict([[0.5], [9.5]]).tolist()
+    ['no', 'yes']
     """
 
     _task = "classify"
@@ -213,6 +220,7 @@ class SVMClassifier(ClassEstimator):
     decoding: str | None
     probability: str | None
     weight_as: str
+    optimize: str | None
     intercept: str
 
     intercept_: Reals
@@ -232,6 +240,7 @@ class SVMClassifier(ClassEstimator):
         decoding: str | None = None,
         probability: str | None = None,
         weight_as: str = "slack",
+        optimize: str | None = None,
         kernel: str = "linear",
         gamma: str | float | None = "scale",
         degree: int = 3,
@@ -325,6 +334,12 @@ class SVMClassifier(ClassEstimator):
         weight_as = one_of("weight_as", self.weight_as, ("slack", "margin", "copies"))
         if weight_as != "slack":
             settings["weight-as"] = weight_as
+        if measured("optimize", self.optimize):
+            settings["optimize"] = self.optimize
+            # The measure has the hinge, and a constant term that is penalised.
+            settings.pop("loss", None)
+            if settings["intercept"] == "free":
+                del settings["intercept"]
         known = self.classes_.tolist()
         return settings | self._class_weights(lambda name: self._names[known.index(name)])
 

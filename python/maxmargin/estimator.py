@@ -102,6 +102,13 @@ def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
     return found
 
 
+def measured(name: str, value: Any) -> bool:
+    """Whether a measure is to be optimised. The core knows their names."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} must be None or the name of a measure, and is {value!r}")
+    return value is not None
+
+
 def switch(name: str, value: Any) -> bool:
     """A parameter that is on or off."""
     if not isinstance(value, bool | np.bool_):

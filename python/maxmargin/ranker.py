@@ -8,7 +8,15 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from . import _core, arrays
-from .estimator import Callback, MarginEstimator, Reals, frames_of_the_package, one_of, whole_or_not_at_all
+from .estimator import (
+    Callback,
+    MarginEstimator,
+    Reals,
+    frames_of_the_package,
+    measured,
+    one_of,
+    whole_or_not_at_all,
+)
 from .metrics import ndcg_score
 
 
@@ -30,7 +38,8 @@ def in_queries(data: _core.Dataset, qid: Any) -> _core.Dataset:
 
 
 class SVMRanker(MarginEstimator):
-    """Large-margin ranker (RankSVM). It learns from all pairs of rows in a query whose grades differ.
+    """Large-margin ranker. It learns from all pairs of rows in a query whose grades differ (RankSVM), or it optimises a
+    measure of the whole order of a query (SVM-MAP and others).
 
     The pairs are never listed: n rows cost O(n log n). `predict` returns scores; higher is better. Compare scores only
     within a query. C-ordered arrays and sparse rows with 32-bit indices are shared and not copied if the rows of each
@@ -48,6 +57,14 @@ class SVMRanker(MarginEstimator):
         See :class:`SVMClassifier`. `scale` also accepts "min-max-per-query".
     pair_weight : {"equal", "per-query", "grade-gap"}, default="equal"
         Weight of each pair: equal, equal in sum for each query, or the difference of the grades.
+    optimize : str or None, default=None
+        Instead of pairs, the measure of a query's order to optimise: "map", "ndcg", "ndcg@K", "auc", "p@K", "mrr" or
+        "mrr@K". Rows of grade 1 or more are relevant, and with ":mslr" behind the name those of grade 2 or more. The
+        loss is then the hinge, whatever `loss` says, and all rows of a query have the same weight. `C` is the weight of
+        one query.
+    order_score : {"mean", "sum"}, default="mean"
+        With `optimize`: whether the score of an order is the mean or the sum of the differences of scores over pairs of
+        a relevant row and another one.
 
     Attributes
     ----------
@@ -65,11 +82,16 @@ class SVMRanker(MarginEstimator):
     True
     >>> ranker.score(X, grades, qid=qid)
     1.0
+    >>> by_order = SVMRanker(optimize="map").fit(X, grades, qid=qid)
+    >>> bool(by_order.coef_[0] > 0), by_order.gap_ <= 1e-3
+    (True, True)
     """
 
     _task = "rank"
 
     pair_weight: str
+    optimize: str | None
+    order_score: str
 
     def __init__(
         self,
@@ -81,6 +103,8 @@ class SVMRanker(MarginEstimator):
         degree: int = 3,
         coef0: float = 0.0,
         pair_weight: str = "equal",
+        optimize: str | None = None,
+        order_score: str = "mean",
         scale: str = "none",
         solver: str = "auto",
         tol: float = 1e-3,
@@ -150,6 +174,11 @@ class SVMRanker(MarginEstimator):
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         settings = super()._settings(data)
         settings["pair-weight"] = one_of("pair_weight", self.pair_weight, ("equal", "per-query", "grade-gap"))
+        settings["order-score"] = one_of("order_score", self.order_score, ("mean", "sum"))
+        if measured("optimize", self.optimize):
+            settings["optimize"] = self.optimize
+            # The measure has the hinge.
+            settings.pop("loss", None)
         return settings
 
     def predict(self, X: Any, qid: Any = None) -> Reals:

@@ -15,6 +15,17 @@ from .estimator import MarginEstimator, called, number
 USUAL = {"classify": "accuracy", "ordinal": "mae", "rank": "ndcg@10", "compare": "error"}
 
 
+def usual_metric(estimator: MarginEstimator) -> str:
+    """The metric that an estimator optimises, or the usual one of its task."""
+    measure = getattr(estimator, "optimize", None)
+    if measure is None:
+        return USUAL[estimator._task]
+    if estimator._task == "rank":
+        # For two grades, this is the ROC area of each query.
+        return "pair-accuracy" if measure == "auc" else str(measure)
+    return str(measure) if measure in ("f1", "auc", "error") else "average-precision"
+
+
 @dataclass
 class Tuned:
     """The result of :func:`tune`.
@@ -95,7 +106,8 @@ def tune(
     cv : int, default=5
         Number of folds.
     metrics : str or sequence of str, optional
-        Metrics, by their names in the command. The first one decides.
+        Metrics, by their names in the command. The first one decides. The default is the measure that the estimator
+        optimises, or one that is usual for it.
     callback : callable, optional
         Called with a :class:`maxmargin.Tried` after each setting.
 
@@ -120,7 +132,7 @@ def tune(
     dataset = best._taken(*data, **more)
     settings = {**best._settings(dataset), **getattr(best, "_positive", {})}
     if metrics is None:
-        metrics = [USUAL[best._task]]
+        metrics = [usual_metric(best)]
     names = [metrics] if isinstance(metrics, str) else several("metrics", metrics)
     costs = None if C is None else [number("C", c, above=0) for c in several("C", C)]
     widths = None if gamma is None else [number("gamma", g, above=0) for g in several("gamma", gamma)]

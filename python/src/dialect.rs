@@ -33,6 +33,8 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("missing", "missing"),
     ("multiclass", "multi_class"),
     ("one-group", "one_group"),
+    ("optimize", "optimize"),
+    ("order-score", "order_score"),
     ("pair-weight", "pair_weight"),
     ("pairs", "pairs"),
     ("precision", "precision"),

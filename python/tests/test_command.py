@@ -112,6 +112,8 @@ CLASSIFY = {
     "C": ({"C": 0.25, "tol": 1e-5}, ["-c", "0.25", "--tolerance", "1e-5"]),
     "penalised intercept": ({"intercept": "penalised"}, ["--intercept", "penalised"]),
     "no intercept": ({"intercept": "none"}, ["--intercept", "none"]),
+    "f1": ({"optimize": "f1", "C": 0.5}, ["--optimize", "f1", "-c", "0.5"]),
+    "area": ({"optimize": "auc", "intercept": "none"}, ["--optimize", "auc", "--intercept", "none"]),
     "balanced": ({"class_weight": "balanced"}, ["--class-weight", "balanced"]),
     "class weights": ({"class_weight": {-1: 2.0, 1: 0.5}}, ["--class-weight", "-1=2,1=0.5"]),
     "scaled": ({"scale": "standard"}, ["--scale", "standard"]),
@@ -179,6 +181,8 @@ def test_numbers_and_bools_in_csv_are_the_same(tmp_path):
 RANK = {
     "as it is": ({}, []),
     "hinge": ({"loss": "hinge"}, ["--loss", "hinge"]),
+    "map": ({"optimize": "map", "C": 10}, ["--optimize", "map", "-c", "10"]),
+    "ndcg": ({"optimize": "ndcg@5", "order_score": "sum"}, ["--optimize", "ndcg@5", "--order-score", "sum"]),
     "per query": ({"pair_weight": "per-query", "C": 10}, ["--pair-weight", "per-query", "-c", "10"]),
     "scaled by query": ({"scale": "min-max-per-query"}, ["--scale", "min-max-per-query"]),
     "gaussian": ({"kernel": "rbf", "gamma": 0.125}, ["--kernel", "gaussian", "--gamma", "0.125"]),

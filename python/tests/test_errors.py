@@ -398,6 +398,8 @@ WRONG = {
     "verbose": {ValueError: [-1], TypeError: ["yes", None]},
     "callback": {TypeError: [1, "print"]},
     "pair_weight": {ValueError: ["heavy"], TypeError: [None]},
+    "optimize": {ValueError: ["mpa", "", "ndcg@0"], TypeError: [1, True]},
+    "order_score": {ValueError: ["median"], TypeError: [None]},
     "method": {ValueError: ["guess"], TypeError: [None]},
     "kappa": {ValueError: [-1, np.nan, np.inf], TypeError: ["1", None]},
 }

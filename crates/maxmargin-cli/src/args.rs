@@ -649,8 +649,8 @@ pub(crate) struct ReproduceArguments {
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// A folder with real data. `compare` tests all methods on football/results.csv.gz, chess2010/training_data.csv.gz, and
-    /// recipes/pairs.csv with items.csv; `codes` needs usps and letter, `letters` ocr_letters, `chunking` conll2000 [these: MAXMARGIN_DATA if it is
-    /// set]
+    /// recipes/pairs.csv with items.csv; `codes` needs usps and letter, `letor` mq2008 and ohsumed, `letters` ocr_letters,
+    /// `chunking` conll2000 [these: MAXMARGIN_DATA if it is set]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<String>,
     /// Leave the simulation out
@@ -668,6 +668,8 @@ pub(crate) enum Experiment {
     Compare,
     /// Output codes on usps and letter: the bound of the training error beside the error, for each code
     Codes,
+    /// Rankings of LETOR data: the ranking SVM and the SVM for mean average precision, on MQ2008 and OHSUMED
+    Letor,
     /// Weights of rows in three ways: as slack, as margins, as copies
     Weights,
     /// Handwritten words: letters as sequences, beside a classifier of single letters

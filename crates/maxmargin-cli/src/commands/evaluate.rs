@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
     let metrics = for_classes(metrics, &arguments.metric, model.decoder.labels().map(Labels::len));
     let metrics = for_ranks(metrics, &arguments.metric, &model.settings);
+    let metrics = for_measure(metrics, &arguments.metric, &model.settings)?;
     let metrics = sequences::fitting(metrics, &arguments.metric, model.decoder.tags());
     let mut metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
     if arguments.metric.is_empty() && model.calibration.is_some() {
@@ -175,6 +176,21 @@ pub(crate) fn for_classes(metrics: Vec<Metric>, names: &[String], several: Optio
 /// The same metrics, or the defaults for ratings if none were named and the task is to predict them.
 pub(crate) fn for_ranks(metrics: Vec<Metric>, names: &[String], settings: &Settings) -> Vec<Metric> {
     if settings.task.task() == Task::Ordinal && names.is_empty() { Metric::ordinal_defaults() } else { metrics }
+}
+
+/// The same metrics, or the defaults with the optimised measure first if none were named. A list of rows has no P@K and no
+/// break-even point; there average precision takes their place.
+pub(crate) fn for_measure(mut metrics: Vec<Metric>, names: &[String], settings: &Settings) -> Result<Vec<Metric>> {
+    let Some(measure) = settings.task.optimized().filter(|_| names.is_empty()) else { return Ok(metrics) };
+    let first = match (settings.task.task(), measure.as_str()) {
+        // For two grades, this is the ROC area of each query.
+        (Task::Rank, "auc") => Metric::PairAccuracy,
+        (Task::Rank, name) | (_, name @ ("f1" | "auc" | "error")) => Metric::parse(name)?,
+        _ => Metric::AveragePrecision,
+    };
+    metrics.retain(|metric| *metric != first);
+    metrics.insert(0, first);
+    Ok(metrics)
 }
 
 /// Number of classes if a classifier of the data has one score for each.

@@ -18,6 +18,7 @@ mod invariance;
 mod kernels;
 mod learn;
 mod limits;
+mod measures;
 mod memory;
 mod model_file;
 mod next;

@@ -1,10 +1,11 @@
 //! The loop over queries that all list metrics share.
 
+use super::Variant;
 use super::order::by_decreasing_score;
-use super::variant::{Ties, Variant};
 use super::{Evaluation, Judged, Metric, ndcg, pairs, reciprocal, relevance};
 use crate::error::{Code, Error, Result};
 use crate::parallel;
+use crate::structured::Ties;
 use crate::wording::{count, counted};
 use std::num::NonZeroUsize;
 use std::ops::Range;

@@ -93,10 +93,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod top;
-mod variant;
 
 pub use crate::certificate::{Bin, reliability_curve};
 pub use crate::data::{outcome_of, score_differences};
+pub use crate::structured::Variant;
 pub use bootstrap::Interval;
 pub(crate) use bootstrap::quantile;
 pub use comparisons::{confusion, decided_scores};
@@ -104,7 +104,6 @@ pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;
 pub use spans::TagNames;
 pub use table::{ByClass, ClassTable, Confused};
-pub use variant::Variant;
 
 use crate::error::Result;
 use std::num::NonZeroUsize;

@@ -4,8 +4,9 @@
 //! Averaged over all orders of tied rows, the gain at each of their positions is the mean gain of the tied rows, so
 //! the mean costs no more than one order. A list sorts in O(n log n).
 
+use super::Variant;
 use super::lists::List;
-use super::variant::{Ties, Variant};
+use crate::structured::Ties;
 use std::num::NonZeroUsize;
 
 /// The discounts of the first positions.

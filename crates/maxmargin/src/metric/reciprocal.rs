@@ -1,7 +1,8 @@
 //! Metrics of one list that model when a reader finds a result: reciprocal rank and expected reciprocal rank.
 
+use super::Variant;
 use super::lists::List;
-use super::variant::{Ties, Variant};
+use crate::structured::Ties;
 use std::num::NonZeroUsize;
 
 /// One over the position of the first relevant row, or 0 if the first `cutoff` rows hold none.

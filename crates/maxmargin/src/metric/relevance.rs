@@ -1,7 +1,7 @@
 //! Metrics of one list that depend only on whether a row is relevant: average precision and precision at K.
 
+use super::Variant;
 use super::lists::List;
-use super::variant::Variant;
 
 /// Average precision: the mean over relevant rows of the precision at their position; 0 without any.
 ///

@@ -33,6 +33,8 @@ const MOST: usize = 10_000;
 const ROWS: (f64, f64) = (1e-4, 1e2);
 /// The range of lambda for a ranker, the least regularised first.
 const RANK: (f64, f64) = (1e-6, 1e1);
+/// The same for a ranker of whole orders, whose pairs share the slack of their query.
+const ORDERS: (f64, f64) = (1e-4, 1e2);
 
 impl Grid {
     /// Values from `low` to `high`, each the same multiple of the one before.
@@ -70,7 +72,8 @@ impl Grid {
 
     /// The default range. A classifier's C is the weight of one row, and 1e-4 to 100 suits features of about unit size.
     /// A ranker's C is the weight of one pair, of which there may be thousands or billions: there the mean form is
-    /// used, lambda = 1 / (C · pairs) from 10 down to 1e-6. With a kernel a fit costs more, so there are fewer values.
+    /// used, lambda = 1 / (C · pairs) from 10 down to 1e-6, or with a measure of whole orders 1 / (C · queries) from 100
+    /// down to 1e-4. With a kernel a fit costs more, so there are fewer values.
     pub fn usual(data: &Dataset, settings: &Settings) -> Result<Grid> {
         let by_kernel = settings.expands();
         let count = if by_kernel { KERNEL_COUNT } else { COUNT };
@@ -84,8 +87,9 @@ impl Grid {
                     data,
                     &Settings { regularisation: Regularisation::C(1.0), ..settings.clone() },
                 )?;
-                // With C = 1, lambda is one over the number of pairs.
-                let (low, high) = (unit.lambda / RANK.1, unit.lambda / RANK.0);
+                // With C = 1, lambda is one over the number of pairs, or of queries.
+                let range = if settings.task.optimized().is_some() { ORDERS } else { RANK };
+                let (low, high) = (unit.lambda / range.1, unit.lambda / range.0);
                 Grid::spaced(rounded(low, 3), rounded(high, 3), count)
             }
         }

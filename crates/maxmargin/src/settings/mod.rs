@@ -76,9 +76,11 @@ impl Settings {
     pub fn of(task: impl Into<TaskSettings>) -> Settings {
         let task = task.into();
         let profile = task.task().profile();
+        // Measures of whole outputs are defined for the hinge loss.
+        let loss = if task.optimized().is_some() { Loss::Hinge } else { profile.loss };
         let settings = Settings {
             task,
-            loss: profile.loss,
+            loss,
             solver: Solver::Auto,
             margin: Margin::Soft,
             scale: Scale::None,

@@ -5,7 +5,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::KernelSettings;
 use crate::loss::Loss;
 use crate::suggest::nearest;
-use crate::task::ClassWeight;
+use crate::task::{ClassWeight, Intercept};
 use crate::wish::{COMMON, Choice, Chosen, Margin, Regularisation, STOCHASTIC, Setting, Solver, Stochastic, Value};
 use serde_json::Value as Json;
 
@@ -50,9 +50,13 @@ impl Settings {
             .help(format!("leave {named} out, or use a soft margin: leave {} out", settings.hardened_by())));
         }
         let is_given = |name: &str| given.iter().any(|setting| setting.name == name);
-        // Nu and the hard margin are defined for the hinge loss.
-        if !is_given("loss") && (hard || settings.regularisation.is_nu()) {
+        // Nu, the hard margin and measures of whole outputs are defined for the hinge loss.
+        let optimizes = settings.task.optimized().is_some();
+        if !is_given("loss") && (hard || optimizes || settings.regularisation.is_nu()) {
             settings.loss = Loss::Hinge;
+        }
+        if !is_given("intercept") && optimizes {
+            settings = settings.with_free(Intercept::Penalised);
         }
         if !is_given("max-passes") {
             settings.max_passes = settings.usual_passes();

@@ -14,9 +14,14 @@
 //! variables, JMLR 6, 2005; Yue, Finley, Radlinski & Joachims, A support vector method for optimizing average precision,
 //! SIGIR 2007.
 
+mod labellings;
+mod rankings;
 mod sequence;
 mod slack;
 
+pub use labellings::{ClassMeasure, Labellings};
+pub(crate) use rankings::Ties;
+pub use rankings::{OrderScore, RankMeasure, Rankings, Variant};
 pub use sequence::{LossScale, Sequences, sequences_of, tags_of};
 pub use slack::Rescale;
 

@@ -8,6 +8,7 @@ use crate::certificate::Decoder;
 use crate::data::Dataset;
 use crate::error::Result;
 use crate::loss::Loss;
+use crate::structured::{ClassMeasure, RankMeasure, Variant};
 use crate::task::WeightAs;
 use crate::wish::{COMMON, Intercept, Regularisation, Setting, Wish};
 use serde::{Deserialize, Serialize};
@@ -165,8 +166,21 @@ impl Task {
                     (of(OrdinalForm::Explicit), false, "ordinal, explicit form"),
                 ]
             }
+            Input::Rows if self == Task::Classify => {
+                let optimize = Some(ClassMeasure::F1);
+                let at_once = ClassifySettings { optimize, intercept: Intercept::Penalised, ..Default::default() };
+                vec![(usual, false, self.name()), (at_once.into(), false, "classify, a measure of all rows")]
+            }
             Input::Rows => vec![(usual, false, self.name())],
-            Input::Ranked => vec![(usual.clone(), false, "rank, graded rows"), (usual, true, "rank, explicit pairs")],
+            Input::Ranked => {
+                let optimize = Some(RankMeasure::Map(Variant::default()));
+                let orders = RankSettings { optimize, ..RankSettings::default() };
+                vec![
+                    (usual.clone(), false, "rank, graded rows"),
+                    (usual, true, "rank, explicit pairs"),
+                    (orders.into(), false, "rank, a measure of whole orders"),
+                ]
+            }
             Input::Compared => vec![
                 (usual, true, "compare"),
                 (compared(Method::Rank, false), true, "compare, method rank or rank2"),
@@ -333,6 +347,15 @@ impl TaskSettings {
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
             TaskSettings::Sequence(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Own(_) => true,
+        }
+    }
+
+    /// The measure of whole outputs that it optimises, by name.
+    pub fn optimized(&self) -> Option<String> {
+        match self {
+            TaskSettings::Classify(settings) => settings.optimize.map(|measure| measure.to_string()),
+            TaskSettings::Rank(settings) => settings.optimize.map(|measure| measure.to_string()),
+            _ => None,
         }
     }
 

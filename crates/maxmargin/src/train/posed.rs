@@ -9,7 +9,7 @@ use crate::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, TaskSettings,
 };
 use crate::solve::{ByBlock, ByColumn, ByDual, ByOracle, ByPart, ByRank, Problem, ProblemShape, Start};
-use crate::structured::{Sequences, tags_of};
+use crate::structured::{ClassMeasure, Labellings, OrderScore, RankMeasure, Rankings, Sequences, tags_of};
 use crate::task::{
     Abilities, Binary, COLUMNS, Classes, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask,
     OneClass, Ordinal, OrdinalForm, OrdinalSettings, PairWeight, Ranking, TiesAs, WeightAs,
@@ -162,6 +162,10 @@ impl Poses for BuiltIn {
 
     fn pose_part(&self, part: &Dataset, settings: &Settings, whole: &Tally) -> Result<Option<Box<dyn Problem>>> {
         match &settings.task {
+            TaskSettings::Classify(ClassifySettings { optimize: Some(measure), .. }) => {
+                let message = format!("`{measure}` is a measure of all rows, and no sum over parts of them");
+                Err(Error::new(Code::Unsupported, message).help("learn from all rows at once, or leave ⟦optimize⟧ out"))
+            }
             TaskSettings::Classify(task) => {
                 let (classes, shares) = classes_of(task, whole)?;
                 let intercept = task.intercept != Intercept::None;
@@ -245,6 +249,9 @@ impl BuiltIn {
         Ok(match &settings.task {
             TaskSettings::Classify(task) => {
                 let labels = Labels::find(data.targets())?;
+                if let Some(measure) = task.optimize {
+                    return Ok(Box::new(labellings(data, (task, &labels), measure, subset)?));
+                }
                 if let Some((code, decoder)) = task.columns(&labels, settings.loss, settings.seed)? {
                     let parts = (&labels, code, decoder);
                     let (data, margins) = task.weight_as.split(data)?;
@@ -257,6 +264,9 @@ impl BuiltIn {
                     true => Box::new(joint_classifier(data, task, &labels, settings, subset)?),
                     false => Box::new(classifier(data, task, settings.loss, abilities, subset)?),
                 }
+            }
+            TaskSettings::Rank(RankSettings { optimize: Some(measure), order_score, .. }) => {
+                Box::new(orders(data, *measure, *order_score, subset)?)
             }
             TaskSettings::Rank(task) if data.pairs().is_some() => {
                 let pairs = ranker_of_pairs(data, task, settings.loss, subset)?;
@@ -317,6 +327,37 @@ fn classifier(
         return Err(without_weight(label, subset));
     }
     Ok(ByBlock::new(unit, *intercept, abilities))
+}
+
+/// All rows of two classes at once.
+fn labellings(
+    data: &Dataset,
+    (task, labels): (&ClassifySettings, &Labels),
+    measure: ClassMeasure,
+    subset: Option<&Subset>,
+) -> Result<ByOracle> {
+    if labels.len() > 2 {
+        let message = format!("`{measure}` is a measure of two classes, and there are {}", labels.len());
+        return Err(Error::new(Code::TooManyClasses, message).help("leave ⟦optimize⟧ out, or keep two classes"));
+    }
+    let classes = Classes::find(data.targets(), task.positive.as_deref())?;
+    let constant = task.intercept != Intercept::None;
+    let structure = Labellings::on(data, &classes, measure, constant, subset)?;
+    let meaning = move |_: &[f64]| Decoder::Sign(classes.clone());
+    let problem = ByOracle::new(Box::new(structure), "row", Box::new(meaning));
+    Ok(if constant { problem.adding_shared() } else { problem })
+}
+
+/// The orders of graded rows.
+fn orders(data: &Dataset, measure: RankMeasure, score: OrderScore, subset: Option<&Subset>) -> Result<ByOracle> {
+    if data.pairs().is_some() {
+        let message = format!("these are explicit pairs, and `{measure}` judges the whole order of graded rows");
+        return Err(
+            Error::new(Code::BadSetting, message).help("leave ⟦optimize⟧ out, or give rows with grades and query ids")
+        );
+    }
+    let structure = Rankings::on(data, measure, score, subset)?;
+    Ok(ByOracle::new(Box::new(structure), "query", Box::new(|_| Decoder::Rank)))
 }
 
 fn joint_classifier(

@@ -48,6 +48,7 @@ pub const NAMES: &[&str] = &[
     "multiclass",
     "nu",
     "optimize",
+    "order-score",
     "pair-weight",
     "weight-as",
     "polish",

@@ -31,6 +31,7 @@ mod partitions;
 mod polish;
 mod probabilities;
 mod progress;
+mod rankings;
 mod ratings;
 mod sequences;
 mod several;

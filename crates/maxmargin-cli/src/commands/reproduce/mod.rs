@@ -2,6 +2,7 @@
 
 mod chunking;
 mod codes;
+mod letor;
 mod letters;
 mod real;
 mod simulated;
@@ -59,6 +60,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
     let title = match arguments.experiment {
         Experiment::Codes => return codes::run(arguments, console, cancel),
         Experiment::Compare => "Comparing with ties: ours beside the published table",
+        Experiment::Letor => "Rankings of LETOR data: ours beside the published results",
         Experiment::Weights => "Weights of rows in three ways",
         Experiment::Letters => "Handwritten words as sequences of letters",
         Experiment::Chunking => "Phrases of sentences as sequences of tags",
@@ -66,6 +68,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
     let mut report = Report::new(title);
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
     let mut rows = match arguments.experiment {
+        Experiment::Letor => letor::run(arguments, &mut report, console, cancel)?,
         Experiment::Weights => weights::run(arguments, &mut report, console, cancel)?,
         Experiment::Letters => letters::run(arguments, &mut report, console, cancel)?,
         Experiment::Chunking => chunking::run(arguments, &mut report, console, cancel)?,

@@ -28,8 +28,11 @@ use maxmargin::memory::{CONVERT, Needs, over_budget, within};
 use maxmargin::metric::Metric;
 use maxmargin::model::{Decoder, Model};
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Input, Method, Regularisation, Settings, Solver, Task, TaskSettings};
+use maxmargin::settings::{
+    ClassifySettings, Input, Method, RankSettings, Regularisation, Settings, Solver, Task, TaskSettings,
+};
 use maxmargin::solve::{Sample, Start, Stop};
+use maxmargin::structured::{ClassMeasure, Rankings};
 use maxmargin::task::{GradedComparison, PairWeight, Ranking};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train_from};
 use maxmargin::wording::{memory_given, memory_needed};
@@ -71,6 +74,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let several = evaluate::several_classes(&job.settings, &data);
     let metrics = evaluate::for_classes(metrics, &arguments.metric, several);
     let metrics = evaluate::for_ranks(metrics, &arguments.metric, &job.settings);
+    let metrics = evaluate::for_measure(metrics, &arguments.metric, &job.settings)?;
     let decoder = job.settings.decoder(&data).ok();
     let metrics = sequences::fitting(metrics, &arguments.metric, decoder.as_ref().and_then(Decoder::tags));
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged_as, &job.settings, judged);
@@ -265,6 +269,7 @@ impl Job<'_> {
         if let (TaskSettings::Ordinal(_), Ok(ranks)) = (&self.settings.task, Labels::ranks(data.targets())) {
             self.console.say(&format!("   {}", ranks_found(&ranks, data)?));
         }
+        measure_notes(data, &self.settings).iter().for_each(|note| self.console.say(&format!("   {note}")));
         let by_query = self.settings.stochastic.sample == Some(Sample::Queries) && data.pairs().is_none();
         let TaskSettings::Rank(task) = &self.settings.task else { return Ok(uneven) };
         if by_query && task.pair_weight != PairWeight::PerQuery {
@@ -505,6 +510,17 @@ fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
         }
         return extra;
     }
+    if let TaskSettings::Rank(RankSettings { optimize: Some(measure), order_score, .. }) = &settings.task {
+        if let (Some(groups), Ok(orders)) = (data.groups(), Rankings::on(data, *measure, *order_score, None)) {
+            let mut queries = format::counted(groups.len() as u64, "query", "queries");
+            if orders.left_out() > 0 {
+                let left_out = format::count(orders.left_out() as u64);
+                queries.push_str(&format!(", {left_out} of which no order is better than another left out"));
+            }
+            extra.push(queries);
+        }
+        return extra;
+    }
     if input_of(settings) == Input::Ranked
         && data.pairs().is_none()
         && let (Some(groups), Ok(ranking)) = (data.groups(), Ranking::new(data, Loss::Hinge, PairWeight::Equal, 1.0))
@@ -520,6 +536,30 @@ fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
         extra.push(format::counted(ranking.pairs(), "pair", "pairs"));
     }
     extra
+}
+
+/// What a user should know about the measure that is optimised.
+fn measure_notes(data: &Dataset, settings: &Settings) -> Option<String> {
+    match &settings.task {
+        TaskSettings::Rank(RankSettings { optimize: Some(measure), order_score, .. }) => {
+            // Training itself reports errors in the data.
+            let orders = Rankings::on(data, *measure, *order_score, None).ok()?;
+            let bound = format!(
+                "with more than two grades, the loss is an upper bound of 1 - {measure}: each grade and those above it \
+                 against the others has an order of its own"
+            );
+            orders.is_bound().then_some(bound)
+        }
+        TaskSettings::Classify(ClassifySettings { optimize: Some(measure), .. }) => {
+            let by_order = matches!(measure, ClassMeasure::Auc | ClassMeasure::BreakEven);
+            let unset = format!(
+                "`{measure}` judges scores by their order, so the sign of a score, and with it the predicted label, is not \
+                 trained: use the scores"
+            );
+            by_order.then_some(unset)
+        }
+        _ => None,
+    }
 }
 
 /// Prints what was found, and which pairs no scoring function can satisfy.

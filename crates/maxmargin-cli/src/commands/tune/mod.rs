@@ -339,6 +339,7 @@ fn metrics(
     tags: Option<&Labels>,
 ) -> Result<Vec<Metric>> {
     let metrics = evaluate::for_ranks(evaluate::metrics(names, input, pairs)?, names, settings);
+    let metrics = evaluate::for_measure(metrics, names, settings)?;
     let mut metrics = sequences::fitting(metrics, names, tags);
     if names.is_empty() {
         metrics.truncate(1);

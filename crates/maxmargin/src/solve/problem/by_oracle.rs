@@ -33,6 +33,8 @@ struct Outputs {
     cost: f64,
     unit: &'static str,
     meaning: Meaning,
+    /// Whether the one shared score is added to all scores.
+    adds_shared: bool,
 }
 
 impl LearningTask for Outputs {
@@ -55,12 +57,22 @@ impl LearningTask for Outputs {
     fn decoder(&self, free: &[f64]) -> Decoder {
         (self.meaning)(free)
     }
+
+    fn adds_free(&self) -> bool {
+        self.adds_shared
+    }
 }
 
 impl ByOracle {
     /// A problem with C = 1. `unit` is what one example is called, in words.
     pub fn new(structure: Box<dyn Structure>, unit: &'static str, meaning: Meaning) -> ByOracle {
-        ByOracle { task: Outputs { structure, cost: 1.0, unit, meaning } }
+        ByOracle { task: Outputs { structure, cost: 1.0, unit, meaning, adds_shared: false } }
+    }
+
+    /// The same where the one shared score is the constant term of the scores of all rows.
+    pub fn adding_shared(mut self) -> ByOracle {
+        self.task.adds_shared = true;
+        self
     }
 
     /// The same with another use of the loss in constraints.
@@ -177,8 +189,9 @@ impl Problem for ByOracle {
                 return Err(not_planned(settings, solver));
             }
             let make = |run: &Run<'_>, bytes| self.machine(run.design, run.settings, bytes, run.cancel);
-            let task = (&task, self.task.adds_free());
-            let solve = |machine: &mut Machine, run: &mut Run<'_>| output_expansion::solve(&blocks, task, machine, run);
+            let posed = (&task, self.task.adds_shared);
+            let solve =
+                |machine: &mut Machine, run: &mut Run<'_>| output_expansion::solve(&blocks, posed, machine, run);
             return through_kernel::with_machine(run, make, solve);
         }
         if run.referee.is_some() && matches!(solver, Solver::CuttingPlane | Solver::QuadraticProgram) {
@@ -258,7 +271,7 @@ impl Problem for ByOracle {
     }
 
     fn kernel_scores(&self, _: &Machine, solution: &Solution, _: &Cancel) -> Vec<f64> {
-        let constant = if self.task.adds_free() { solution.threshold() } else { 0.0 };
+        let constant = solution.thresholds.first().filter(|_| self.task.adds_shared).copied().unwrap_or(0.0);
         solution.reached().iter().map(|score| score + constant).collect()
     }
 

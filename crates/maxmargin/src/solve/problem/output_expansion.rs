@@ -20,10 +20,10 @@ use crate::task::Intercept;
 /// Coefficients below this share of the largest are what rounding left of rows that no multiplier moves.
 const NOTHING: f64 = 1e-13;
 
-/// Solves by Frank–Wolfe. `adds` says whether the shared score is the constant term of the scores.
+/// Solves by Frank–Wolfe. `adds_shared` says whether the one shared score is the constant term of all scores.
 pub(super) fn solve(
     blocks: &BlockFrankWolfe,
-    (task, adds): (&MostViolated<'_>, bool),
+    (task, adds_shared): (&MostViolated<'_>, bool),
     machine: &mut Machine,
     run: &mut Run<'_>,
 ) -> Result<Solution> {
@@ -43,7 +43,7 @@ pub(super) fn solve(
         rows.push(row);
         coefficients.extend_from_slice(own);
     }
-    let constants = if adds { fitted.thresholds.clone() } else { Vec::new() };
+    let constants = if adds_shared { fitted.thresholds.clone() } else { Vec::new() };
     let scorer = around_several(machine.kernel.clone(), &rows, coefficients, constants, (run.design, outputs))?;
     // The values are those that `verify` computes. After a cancel, the caller still waits for them.
     let until = cancel.until_abandoned();

@@ -19,6 +19,7 @@ use crate::certificate::{CodeDecoder, Decoder, Decoding, Probability};
 use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, Subset, same_number};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::structured::ClassMeasure;
 use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value, Wish};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -69,6 +70,9 @@ pub struct ClassifySettings {
     /// How scores become probabilities, if that is to be fitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<Probability>,
+    /// The measure of all rows to optimise, instead of a sum over rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimize: Option<ClassMeasure>,
 }
 
 /// How more than two classes are told apart.
@@ -216,6 +220,17 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             value: Value::Name(|| Probability::ALL.map(Probability::name).to_vec()),
             place: "task.probability",
         },
+        Setting {
+            name: "optimize",
+            heading: LEARNING,
+            aliases: &[],
+            help: "For two classes: optimise a measure of all rows at once, with the hinge: f1, prbep (the break-even point \
+                   of precision and recall), p@K, auc or error. The constant term is then penalised [default: a sum over \
+                   rows]",
+            placeholder: "MEASURE",
+            value: Value::Parsed(|text| text.parse::<ClassMeasure>().map(drop)),
+            place: "task.optimize",
+        },
     ],
     without: &[],
     loss: Loss::Hinge,
@@ -229,6 +244,7 @@ impl ClassifySettings {
     /// Refuses invalid class weights, and forms without the loss.
     pub(in crate::task) fn refuse(&self, wish: &Wish<'_>) -> Result<()> {
         let (hard, loss) = (wish.hard, wish.loss);
+        self.refuse_beside_measure(loss)?;
         self.weight_as.refuse(loss, wish.regularisation.is_nu())?;
         self.refuse_code()?;
         if let Some(multiclass) = self.form() {
@@ -258,6 +274,39 @@ impl ClassifySettings {
         if hard && self.class_weight != ClassWeight::Equal {
             return Err(Error::new(Code::BadSetting, "a hard margin has no costs, so class weights do not apply")
                 .help("leave ⟦class-weight⟧ out, or use a soft margin: leave ⟦margin⟧ and ⟦solver⟧ out"));
+        }
+        Ok(())
+    }
+
+    /// Refuses what a measure of all rows does not know.
+    fn refuse_beside_measure(&self, loss: Loss) -> Result<()> {
+        let Some(measure) = self.optimize else { return Ok(()) };
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let apart = [
+            (self.form().is_some(), "⟦multiclass⟧", "is for several classes"),
+            (self.cost_matrix.is_some(), "⟦cost-matrix⟧", "is for several classes"),
+            (self.decoding.is_some(), "⟦decoding⟧", "is for several classes"),
+            (self.probability.is_some(), "⟦probability⟧", "fits the scores of single rows"),
+            (self.class_weight != ClassWeight::Equal, "⟦class-weight⟧", "weighs single rows"),
+            (self.weight_as != WeightAs::default(), "⟦weight-as⟧", "weighs single rows"),
+        ];
+        if let Some((_, setting, what)) = apart.into_iter().find(|(given, ..)| *given) {
+            let message = format!("{setting} {what}, and `{measure}` judges all rows of two classes at once");
+            return bad(message, "leave one of the two out");
+        }
+        if loss != Loss::Hinge {
+            return bad(
+                format!("`{measure}` is optimised with the hinge, and the loss is {}", loss.name()),
+                "leave ⟦loss⟧ or ⟦optimize⟧ out",
+            );
+        }
+        if self.intercept == Intercept::Free {
+            return bad(
+                format!(
+                    "for `{measure}` the constant term is a weight like any other, and a free one is not penalised"
+                ),
+                "use ⟦intercept=penalised⟧, which is the default here, or ⟦intercept=none⟧",
+            );
         }
         Ok(())
     }
@@ -345,6 +394,7 @@ impl ClassifySettings {
     /// What one constraint a row offers, a joint problem over all classes, or the columns of a code.
     pub(in crate::task) fn abilities(&self) -> Abilities {
         match self.form() {
+            _ if self.optimize.is_some() => Abilities::STRUCTURED,
             None if self.cost_matrix.is_none() => Abilities::LISTED,
             Some(form) if !form.is_joint() => COLUMNS,
             _ => JOINT,

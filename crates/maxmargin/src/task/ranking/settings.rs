@@ -3,6 +3,7 @@
 use crate::certificate::Decoder;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::structured::{OrderScore, RankMeasure};
 use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs, as_for_pairs};
 use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{LEARNING, Regularisation, STOCHASTIC, Sample, Setting, Value, Wish};
@@ -50,6 +51,12 @@ pub struct RankSettings {
         skip_serializing_if = "is_default"
     )]
     pub weight_as: WeightAs,
+    /// The measure of whole orders to optimise, instead of pairs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimize: Option<RankMeasure>,
+    /// The score of an order, for such a measure.
+    #[serde(skip_serializing_if = "is_default")]
+    pub order_score: OrderScore,
 }
 
 /// `rank`
@@ -68,6 +75,26 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             place: "task.pair-weight",
         },
         PAIR_WEIGHT_AS,
+        Setting {
+            name: "optimize",
+            heading: LEARNING,
+            aliases: &[],
+            help: "Optimise a measure of the whole order of a query, with the hinge: map, ndcg, ndcg@K, auc, p@K, mrr or \
+                   mrr@K, and `:mslr` behind it where relevant means grade 2 or more [default: all pairs]",
+            placeholder: "MEASURE",
+            value: Value::Parsed(|text| text.parse::<RankMeasure>().map(drop)),
+            place: "task.optimize",
+        },
+        Setting {
+            name: "order-score",
+            heading: LEARNING,
+            aliases: &[],
+            help: "For ⟦optimize⟧: the score of an order is the mean or the sum of the differences of scores over pairs of a \
+                   relevant row and another one [default: mean]",
+            placeholder: "",
+            value: Value::Name(|| OrderScore::ALL.map(OrderScore::name).to_vec()),
+            place: "task.order-score",
+        },
         Setting {
             name: "sample",
             heading: STOCHASTIC,
@@ -97,7 +124,36 @@ impl RankSettings {
             )
             .help("leave ⟦sample⟧ out, or use ⟦pair-weight=per-query⟧"));
         }
+        self.refuse_beside_measure(wish)?;
         self.weight_as.refuse(wish.loss, wish.regularisation.is_nu())
+    }
+
+    /// Refuses settings of pairs beside a measure of whole orders, and the other way round.
+    fn refuse_beside_measure(&self, wish: &Wish<'_>) -> Result<()> {
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let Some(measure) = self.optimize else {
+            return match self.order_score {
+                OrderScore::Mean => Ok(()),
+                OrderScore::Sum => bad(
+                    "⟦order-score⟧ is for the order of a whole query".to_string(),
+                    "add ⟦optimize=map⟧, or leave ⟦order-score⟧ out",
+                ),
+            };
+        };
+        if wish.loss != Loss::Hinge {
+            return bad(
+                format!("`{measure}` is optimised with the hinge, and the loss is {}", wish.loss.name()),
+                "leave ⟦loss⟧ out, or leave ⟦optimize⟧ out to learn from pairs",
+            );
+        }
+        if self.pair_weight != PairWeight::Equal || self.weight_as != WeightAs::default() {
+            let setting = if self.pair_weight == PairWeight::Equal { "⟦weight-as⟧" } else { "⟦pair-weight⟧" };
+            return bad(
+                format!("{setting} is for pairs, and `{measure}` judges the whole order of a query"),
+                "leave one of them out; the weight of a query is the one that all its rows have",
+            );
+        }
+        Ok(())
     }
 
     /// Whether a model of this task has such a decoder and intercept.
@@ -105,8 +161,12 @@ impl RankSettings {
         *decoder == Decoder::Rank && intercept.is_none()
     }
 
-    /// Explicit pairs are listed; those of graded rows are not.
+    /// Explicit pairs are listed; those of graded rows are not, and a measure of whole orders is searched.
     pub(in crate::task) fn abilities(&self, pairs: bool) -> Abilities {
-        if pairs { Abilities::LISTED } else { Abilities::SUMMED }
+        match self.optimize {
+            Some(_) => Abilities::STRUCTURED,
+            None if pairs => Abilities::LISTED,
+            None => Abilities::SUMMED,
+        }
     }
 }

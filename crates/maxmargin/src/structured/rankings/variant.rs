@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The rule for gain, discount, relevance and ties. The table in the [module](super) documentation compares them.
+/// The rule for gain, discount, relevance and ties. The table in [`crate::metric`] compares them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// Exponential gain, 1 / log2(1 + position), ties averaged.
@@ -20,7 +20,7 @@ pub enum Variant {
 
 /// How rows with equal scores are put in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ties {
+pub(crate) enum Ties {
     /// The earlier line first.
     LineOrder,
     /// The later line first.
@@ -57,11 +57,11 @@ impl Variant {
     }
 
     /// The lowest grade that counts as relevant.
-    pub(super) fn relevant_from(self) -> f64 {
+    pub(crate) fn relevant_from(self) -> f64 {
         if self == Variant::Mslr { 2.0 } else { 1.0 }
     }
 
-    pub(super) fn ties(self) -> Ties {
+    pub(crate) fn ties(self) -> Ties {
         match self {
             Variant::Letor | Variant::Mslr => Ties::LineOrder,
             Variant::Trec => Ties::ReverseLineOrder,
@@ -70,7 +70,7 @@ impl Variant {
     }
 
     /// The discount at a position counted from 1.
-    pub(super) fn discount(self, position: usize) -> f64 {
+    pub(crate) fn discount(self, position: usize) -> f64 {
         let position = position as f64;
         match self {
             Variant::Letor | Variant::Mslr => {
@@ -86,7 +86,7 @@ impl Variant {
 
     /// The gain of a grade. `highest` is the highest grade of the list. If gains would overflow, all gains of the list
     /// are divided by the same number, which does not change their ratios.
-    pub(super) fn gain(self, grade: f64, highest: f64) -> f64 {
+    pub(crate) fn gain(self, grade: f64, highest: f64) -> f64 {
         let grade = grade.max(0.0);
         match self {
             Variant::Trec | Variant::Sklearn => {
@@ -107,7 +107,7 @@ impl Variant {
     }
 
     /// Whether NDCG@K is 0 for a list of fewer than K rows.
-    pub(super) fn short_lists_add_nothing(self) -> bool {
+    pub(crate) fn short_lists_add_nothing(self) -> bool {
         matches!(self, Variant::Letor | Variant::Mslr)
     }
 }
