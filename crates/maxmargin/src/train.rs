@@ -8,6 +8,7 @@ mod own_outputs;
 mod partition;
 mod posed;
 mod ratings;
+mod resume;
 mod thresholds;
 mod verify;
 
