@@ -492,7 +492,7 @@ def test_the_check_names_what_is_wrong(methods, words):
         check_oracle(faulty(**methods), X, Y)
 
 
-@pytest.mark.parametrize("fault", ["loss NaN", "NaN", "length", "loss that is no number"])
+@pytest.mark.parametrize("fault", ["loss NaN", "NaN", "length"])
 def test_training_ends_at_numbers_that_cannot_be(fault):
     X, Y = rows(30)
     methods, words = FAULTS[fault]
