@@ -79,7 +79,7 @@ fn a_classifier_of_all_rows_is_trained_verified_evaluated_and_used() {
 #[test]
 fn what_a_measure_does_not_take_is_refused() {
     let bench = Workbench::with_search();
-    bench.write("items.csv", "name,x\na,1\nb,2\nc,3\n").write("pairs.csv", "better,worse\na,b\nb,c\n");
+    bench.write("items.csv", "id,x\na,1\nb,2\nc,3\n").write("pairs.csv", "better,worse\na,b\nb,c\n");
     for (flags, code) in [
         ("rank search.txt --optimize mpa", "MM0402"),
         ("rank search.txt --optimize map --loss squared-hinge", "MM0402"),

@@ -148,3 +148,24 @@ fn real_games_become_features_without_a_flag() {
         assert!(number(&object["outcomes"], "tie") > 0.2 * rows);
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn whole_orders_of_mq2008_are_ranked_as_well_as_published() {
+    let Some(part) = data("mq2008/S1.txt.gz") else { return };
+    let bench = Workbench::new();
+    let folder = PathBuf::from(part).parent().expect("a folder").canonicalize().expect("it exists");
+    std::os::unix::fs::symlink(folder, bench.path("mq2008")).expect("a link");
+    let ran = bench.ok("reproduce letor --data . --json").says("ohsumed/S1.txt.gz: not found, skipped");
+    let object = ran.object();
+    let of = |method: &str| {
+        let rows = object["rows"].as_array().expect("rows").iter();
+        let mut own = rows.filter(|row| row["method"] == method && row["metric"] == "map");
+        let row = own.next().expect("a row");
+        assert_eq!((&row["setting"]["data"], row["seeds"].as_u64()), (&"mq2008".into(), Some(5)));
+        (row["ours"].as_f64().expect("a number"), row["published"].as_f64())
+    };
+    let (by_order, by_pairs) = (of("svm-map"), of("rank-svm"));
+    assert!(by_order.0 >= 0.4646 && by_order.1.is_none(), "{by_order:?}");
+    assert!(by_pairs.0 >= 0.4646 && by_pairs.1 == Some(0.4696), "{by_pairs:?}");
+}
