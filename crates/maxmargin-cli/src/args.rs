@@ -109,6 +109,10 @@ pub(crate) struct TrainArguments {
     /// Take settings from a TOML file; flags win over it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<String>,
+    /// Continue from this model of structured outputs, such as rankings by their metric, trained on the same data: only C,
+    /// the solver and when to stop may differ
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) from: Option<String>,
     /// On Ctrl-C save the best model so far instead of nothing
     #[arg(long)]
     pub(crate) keep_partial: bool,

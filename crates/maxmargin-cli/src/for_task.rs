@@ -5,11 +5,13 @@
 
 use crate::args::Arguments;
 use crate::flags::{DataArguments, chosen, text_of, with_flags, with_templates};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use maxmargin::data::{CodeChoice, NamedCode};
 use maxmargin::error::{Code, Error, Result};
-use maxmargin::settings::{Choice, Chosen, Input, Setting, Settings, Task};
+use maxmargin::settings::{Choice, Chosen, Input, Setting, Settings, Solver, Task, Value};
+use maxmargin::solve::solvers_of;
 use maxmargin::task::CostMatrix;
 use maxmargin::wish::COMMON;
 use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over};
@@ -66,6 +68,7 @@ impl<A: Learns> ForTask<A> {
         let command = with_flags(command, &left_out, &Chosen::new());
         let command =
             left_out.iter().fold(command, |command, setting| command.mut_arg(setting.name, |arg| arg.hide(true)));
+        let command = with_solvers_of(task, command, &settings);
         let mut command = DataArguments::augment_args(command).about(profile.about);
         if !A::MORE.is_empty() {
             command = command.after_long_help(A::MORE);
@@ -90,6 +93,18 @@ impl<A: Learns> ForTask<A> {
         let read = laid_over(self.data.chosen.clone(), file.read, &READING.iter().collect::<Vec<_>>());
         Ok((train, with_templates(ReadSettings::named(&read)?)?))
     }
+}
+
+/// The command with the solvers in its help that the task takes. Others are read too: an error then says what to do.
+fn with_solvers_of(task: Task, command: Command, settings: &[&'static Setting]) -> Command {
+    let names = Solver::ALL.map(Solver::name);
+    let all = |setting: &&&Setting| matches!(setting.value, Value::Name(own) if own() == names);
+    if settings.iter().find(|setting| setting.name == "solver").filter(all).is_none() {
+        return command;
+    }
+    let taken = solvers_of(task);
+    let values = Solver::ALL.map(|solver| PossibleValue::new(solver.name()).hide(!taken.contains(&solver)));
+    command.mut_arg("solver", |arg| arg.value_parser(PossibleValuesParser::new(values)))
 }
 
 /// Replaces the name of a file with an output code by what it holds.

@@ -22,6 +22,7 @@ pub mod report;
 mod sequences;
 mod signals;
 pub mod standard_output;
+mod told;
 
 use args::Command;
 use clap::error::ErrorKind;

@@ -2,6 +2,7 @@
 
 use crate::console::Console;
 use crate::format;
+use crate::told::Told;
 use maxmargin::run::{Event, Observer};
 use maxmargin::solve::relative_gap;
 use std::io::Write;
@@ -20,8 +21,7 @@ pub(crate) struct ProgressTable<'a> {
     live_row: bool,
     pending: Option<String>,
     first_gap: Option<(f64, f64)>,
-    /// Passes and seconds of each column of an output code.
-    columns: Vec<(u64, f64)>,
+    told: Told,
 }
 
 /// Number of rows printed one below the other before the last one is redrawn in place.
@@ -41,7 +41,7 @@ impl<'a> ProgressTable<'a> {
             live_row: false,
             pending: None,
             first_gap: None,
-            columns: Vec::new(),
+            told: Told::default(),
         }
     }
 
@@ -56,15 +56,15 @@ impl<'a> ProgressTable<'a> {
         }
     }
 
-    /// Passes and seconds of each column of an output code.
-    pub(crate) fn columns(self) -> Vec<(u64, f64)> {
-        self.columns
+    /// What the run told besides its passes.
+    pub(crate) fn told(self) -> Told {
+        self.told
     }
 
     fn print(&mut self, row: &str) {
         if self.rows == 0 {
             let width = self.metric_width();
-            let counted = if self.columns.is_empty() { "pass" } else { "cols" };
+            let counted = if self.told.columns.is_empty() { "pass" } else { "cols" };
             let metric = self.metric.as_deref().map_or(String::new(), |metric| format!("{metric:>width$}"));
             self.console.say(&format!("{:>5}{:>14}{:>10}{metric}{:>10}", counted, "objective", "gap", "time"));
         }
@@ -111,9 +111,7 @@ impl<'a> ProgressTable<'a> {
 
 impl Observer for ProgressTable<'_> {
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        if let Event::Column { passes, seconds, .. } = event {
-            self.columns.push((*passes, *seconds));
-        }
+        self.told.hear(event);
         if !self.console.talks() {
             return ControlFlow::Continue(());
         }

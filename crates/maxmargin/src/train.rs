@@ -7,6 +7,7 @@ mod early_stopping;
 mod partition;
 mod posed;
 mod ratings;
+mod resume;
 mod thresholds;
 mod verify;
 

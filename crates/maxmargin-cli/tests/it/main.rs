@@ -30,6 +30,7 @@ mod real_data;
 mod sequences;
 mod settings;
 mod stochastic;
+mod structured_solvers;
 mod tables;
 mod train;
 mod tune;

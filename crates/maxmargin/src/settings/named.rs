@@ -6,7 +6,7 @@ use crate::kernel::KernelSettings;
 use crate::loss::Loss;
 use crate::suggest::nearest;
 use crate::task::{ClassWeight, Intercept};
-use crate::wish::{COMMON, Choice, Chosen, Margin, Regularisation, Setting, Solver, Stochastic, Value};
+use crate::wish::{COMMON, Choice, Chosen, Margin, Regularisation, STOCHASTIC, Setting, Solver, Stochastic, Value};
 use serde_json::Value as Json;
 
 /// The settings that determine the cost of a violated margin.
@@ -154,6 +154,20 @@ impl Settings {
             }
         }
         Ok(chosen)
+    }
+
+    /// The first setting of the same task that makes another problem: not the weight of the loss, nor how the problem is
+    /// solved.
+    pub(crate) fn differs_from(&self, other: &Settings) -> Result<Option<&'static str>> {
+        const OF_THE_RUN: [&str; 9] =
+            ["c", "lambda", "nu", "tolerance", "max-passes", "max-seconds", "solver", "seed", "kernel-cache"];
+        let (own, others) = (as_json(self)?, as_json(other)?);
+        let same = |setting: &&Setting| {
+            OF_THE_RUN.contains(&setting.name)
+                || setting.heading == STOCHASTIC
+                || at(&own, setting.place) == at(&others, setting.place)
+        };
+        Ok(self.task.task().profile().all_settings().find(|setting| !same(setting)).map(|setting| setting.name))
     }
 
     /// Refuses numbers outside their declared ranges.

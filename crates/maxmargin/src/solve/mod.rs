@@ -66,7 +66,7 @@ pub(crate) use newton::lower_bound;
 pub(crate) use polish::{Polished, SignedGram, polish};
 pub(crate) use problem::{ByBlock, ByColumn, ByRank, ROUNDING, descent};
 pub use problem::{
-    ByDual, ByOracle, ByPart, Meaning, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan,
+    ByDual, ByOracle, ByPart, Meaning, PartTask, Problem, ProblemShape, Run, Stated, Support, Values, plan, solvers_of,
     support_table,
 };
 pub use quadratic_program::{Contradiction, QuadraticProgram, Verdict};
@@ -185,6 +185,8 @@ pub struct Start {
     pub classes: Option<ClassDual>,
     /// The same for structured outputs.
     pub outputs: Option<OutputDual>,
+    /// The cuts of the neighbouring problem, whose points are good for cuts here.
+    pub cuts: Option<Vec<Cut>>,
     /// The width over which the hinge of the neighbouring problem was rounded off, if it was.
     pub width: Option<f64>,
 }

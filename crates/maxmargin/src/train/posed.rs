@@ -528,14 +528,16 @@ impl Posed {
     /// Whether a start has the same size as this problem, and only finite numbers.
     pub(super) fn takes(&self, start: &Start, features: usize, expands: bool) -> bool {
         let ProblemShape { outputs, free: scalars, blocks, kernel_numbers } = self.problem.shape();
-        let Start { weights, thresholds: free, dual, classes, outputs: _, width: _ } = start;
+        let Start { weights, thresholds: free, dual, classes, outputs: _, cuts, width: _ } = start;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
         // Expansions start from their dual variables alone.
         let (numbers, scalars, blocks) =
             if expands { (0, 0, kernel_numbers) } else { (features * outputs, scalars, blocks) };
         // A barrier keeps the threshold above zero, so the start must be above zero too.
         let inside = !self.problem.abilities().barrier || free.iter().all(|threshold| *threshold > 0.0);
+        let dim = features * outputs + self.problem.shape().free;
         inside
+            && cuts.iter().flatten().all(|cut| cut.point.len() == dim && finite(&cut.point))
             && weights.len() == numbers
             && free.len() == scalars
             && dual.as_ref().is_none_or(|dual| dual.len() == blocks && finite(dual))

@@ -167,7 +167,7 @@ impl Model {
     }
 
     /// The error for data that are not the training data: it names what differs.
-    fn other_data(&self, data: &Dataset) -> Error {
+    pub(super) fn other_data(&self, data: &Dataset) -> Error {
         let certificate = &self.certificate;
         let (rows, pairs) = (data.rows() as u64, data.pairs().map(|pairs| pairs.len() as u64));
         let (one, many) = if certificate.pairs.is_some() { ("item", "items") } else { ("row", "rows") };

@@ -301,6 +301,18 @@ fn kernel_models_of_structures_depend_neither_on_threads_nor_on_the_cache() {
     assert_eq!(bytes(1, None), bytes(1, Some(1)));
 }
 
+#[test]
+fn auto_takes_one_plane_for_all_examples_where_weights_are_few() {
+    let data = sequences(30, 31);
+    let tagging = Tagging { transitions: true, rescale: Rescale::Margin };
+    let few = train_own(&tagging, &data, &own(0.5, Solver::Auto), &mut Silent, &Cancel::new()).expect("trains");
+    assert_eq!(few.solver, Solver::CuttingPlane);
+    let kernel = KernelSettings { kind: KernelKind::Gaussian, gamma: Some(0.5), ..KernelSettings::default() };
+    let settings = through(kernel, own(0.5, Solver::Auto));
+    let kernel = train_own(&tagging, &data, &settings, &mut Silent, &Cancel::new()).expect("trains");
+    assert_eq!(kernel.solver, Solver::FrankWolfe);
+}
+
 /// What a run reports.
 #[derive(Default)]
 struct Heard {

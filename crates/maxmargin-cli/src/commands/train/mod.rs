@@ -19,6 +19,7 @@ use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
 use crate::report::Report;
 use crate::sequences;
+use crate::told::Told;
 use maxmargin::data::{Dataset, Labels, PairCounts, Scale, Shape, Targets, hold_out};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::kernel::KernelKind;
@@ -30,15 +31,15 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::{
     ClassifySettings, Input, Method, RankSettings, Regularisation, Settings, Solver, Task, TaskSettings,
 };
-use maxmargin::solve::{Sample, Stop};
+use maxmargin::solve::{Sample, Start, Stop};
 use maxmargin::structured::{ClassMeasure, Rankings};
 use maxmargin::task::{GradedComparison, PairWeight, Ranking};
-use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train};
+use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train_from};
 use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
     Gathered, Pairing, ReadOptions, ReadSettings, RunSettings, Stamps, expect_features, gather, input_of, load,
-    load_pairs, options_like, pairing_of, save_model,
+    load_model, load_pairs, options_like, pairing_of, save_model,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -87,8 +88,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let trained = job.learn(&data, held_out.as_ref(), metrics.first());
     let train_seconds = start.elapsed().as_secs_f64();
     // If training failed, the cause may be that another process changed the file.
-    let (mut trained, columns) =
-        trained.map_err(|error| unchanged.check().err().unwrap_or_else(|| job.at_file(error)))?;
+    let (mut trained, told) = trained.map_err(|error| unchanged.check().err().unwrap_or_else(|| job.at_file(error)))?;
     if trained.stop == Stop::Cancelled && !arguments.keep_partial {
         return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
             .help("with --keep-partial the best model so far is saved"));
@@ -110,7 +110,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
         measured: held_out.as_ref().zip(measured),
         labelled: data.pairs().is_some() || !matches!(data.targets(), Targets::Absent),
         uneven,
-        columns,
+        told,
         seconds: (gathered.seconds(), train_seconds),
     };
     ended.summarise(console, arguments, size)?;
@@ -157,7 +157,8 @@ impl Job<'_> {
         let arguments = self.arguments;
         choose_before_reading(&self.settings, arguments.items.is_some())?;
         evaluate::metrics(&arguments.metric, input_of(&self.settings), false)?;
-        let others = [&arguments.items, &arguments.validation, &arguments.config].map(|file| file.as_deref());
+        let others =
+            [&arguments.items, &arguments.validation, &arguments.config, &arguments.from].map(|file| file.as_deref());
         let inputs = [&[Some(arguments.file.as_str())], &others[..]].concat();
         ensure_results(&[Some(&arguments.output), arguments.report.as_ref()], &inputs)?;
         if self.settings.kernel.kind == KernelKind::Precomputed && self.own.holdout.is_some() {
@@ -280,22 +281,23 @@ impl Job<'_> {
         Ok(uneven)
     }
 
+    /// The point of a stored model to continue from.
+    fn start(&self, from: &str, data: &Dataset) -> Result<Start> {
+        load_model(from)?.start_for(data, &self.settings).map_err(|error| error.in_file(from))
+    }
+
     /// Trains, and shows the progress.
-    fn learn(
-        &self,
-        data: &Dataset,
-        held_out: Option<&Judged>,
-        metric: Option<&Metric>,
-    ) -> Result<(Trained, Vec<(u64, f64)>)> {
+    fn learn(&self, data: &Dataset, held_out: Option<&Judged>, metric: Option<&Metric>) -> Result<(Trained, Told)> {
         let judge = |model: &Model| evaluate::value(model, &held_out?.data, metric?).ok();
         let metric = held_out.and(metric);
         let judged = metric.map(|metric| HeldOut { measure: &judge, higher_is_better: metric.higher_is_better() });
         // Kernel models are evaluated at the end, because a pass has no weights to score with.
         let shown = metric.filter(|_| !expands(&self.settings)).map(ToString::to_string);
         let mut progress = ProgressTable::new(self.console, shown, self.settings.tolerance);
-        let trained = train(data, &self.settings, judged, &mut progress, self.cancel);
+        let from = self.arguments.from.as_deref().map(|from| self.start(from, data)).transpose()?;
+        let trained = train_from(data, &self.settings, from.as_ref(), judged, &mut progress, self.cancel);
         progress.finish();
-        trained.map(|trained| (trained, progress.columns()))
+        trained.map(|trained| (trained, progress.told()))
     }
 }
 
@@ -308,8 +310,7 @@ struct Ended<'a> {
     /// Whether the data say what is right, so that similar data can be evaluated.
     labelled: bool,
     uneven: bool,
-    /// Passes and seconds of each column of an output code.
-    columns: Vec<(u64, f64)>,
+    told: Told,
     /// Seconds for reading and for training.
     seconds: (f64, f64),
 }
@@ -332,6 +333,7 @@ impl Ended<'_> {
             format::counted(model.certificate.constraints, "constraint", "constraints"),
             how_solved(self.trained),
         ))?;
+        self.told.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
         if let Some(decoder) = model.output_code() {
             console.show(&format!("output code: {}", codes::summary(&decoder)))?;
             codes::notes(&decoder).iter().try_for_each(|note| console.show(&format!("   note: {note}")))?;
@@ -381,7 +383,7 @@ impl Ended<'_> {
         if let Some(preferences) = &self.preferences {
             preferences.report(&mut page);
         }
-        codes::sections(&mut page, model, data, &self.columns)?;
+        codes::sections(&mut page, model, data, &self.told.columns)?;
         match &self.measured {
             Some((judged, measured)) => {
                 evaluate::report_sections(&mut page, model, &judged.data, &judged.name, measured)?;
@@ -432,6 +434,7 @@ impl Ended<'_> {
             object["margin"] = json!(2.0 - certificate.objective);
             object["separable"] = json!(certificate.objective < 2.0);
         }
+        self.told.add_to(&mut object);
         let kernel = self.kernel.as_json();
         if !kernel.is_null() {
             object["kernel"] = kernel;

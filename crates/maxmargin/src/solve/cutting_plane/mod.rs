@@ -118,6 +118,12 @@ impl CuttingPlane {
         let mut bundle = Bundle::new(penalised, dim - penalised);
         let mut gradient = vec![0.0; dim];
         bundle.anchor(risk, &mut gradient, cancel)?;
+        // The cuts of a neighbouring problem are taken again at the same points.
+        for cut in start.iter().flat_map(|start| start.cuts.iter().flatten()) {
+            let value = risk.evaluate(&cut.point, &mut gradient)?;
+            cancel.check()?;
+            bundle.add(&cut.point, value, &gradient)?;
+        }
         let mut best = match start {
             Some(start) => [&start.weights[..], &start.thresholds[..]].concat(),
             None => vec![0.0; dim],

@@ -331,6 +331,15 @@ impl Fixed<'_> {
             block.corners.iter_mut().zip(&steps).for_each(|(corner, step)| corner.alpha = *step);
             self.apply(example, block, &steps, &mut point, &mut buffers);
         }
+        // Of another C, a multiple may be better: t · gain − ½ t² ‖w‖² is largest at gain / ‖w‖².
+        let square = self.space.weights(&point).1 + point.shared.iter().map(|weight| weight * weight).sum::<f64>();
+        let room = |block: &Block| block.cost / block.corners.iter().map(|corner| corner.alpha).sum::<f64>();
+        let most = blocks.iter().filter(|block| block.cost > 0.0).map(room).fold(f64::INFINITY, f64::min);
+        let factor = (blocks.iter().map(Block::gain).sum::<f64>() / square).min(most);
+        if factor.is_finite() && factor > 0.0 {
+            point.scale(factor);
+            blocks.iter_mut().flat_map(|block| &mut block.corners).for_each(|corner| corner.alpha *= factor);
+        }
         Ok((blocks, point))
     }
 

@@ -1,6 +1,7 @@
 //! [`ByOracle`]: structured outputs, of which a search finds the most violated one.
 
 use super::by_block::{check_shortfall, outputs_contradicted, proven_by_cuts};
+use super::plan::chosen_for_outputs;
 use super::{
     Expanded, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, output_expansion, restated,
     through_kernel, weights_of,
@@ -84,6 +85,18 @@ impl ByOracle {
         MostViolated { structure: &*self.task.structure, cost: self.task.cost, searches }
     }
 
+    /// The solver of a run: `auto` chooses by the number of examples and weights, or continues as the start began.
+    fn chosen(&self, run: &Run<'_>) -> Solver {
+        let free = run.settings.solver == Solver::Auto && run.solver == Solver::FrankWolfe;
+        let structure = &self.task.structure;
+        match run.start {
+            _ if !free || run.settings.expands() || run.referee.is_some() => run.solver,
+            Some(start) if start.outputs.is_some() => Solver::FrankWolfe,
+            Some(start) if start.cuts.is_some() => Solver::CuttingPlane,
+            _ => chosen_for_outputs(structure.examples(), run.design.cols() * structure.outputs() + structure.shared()),
+        }
+    }
+
     /// The rounds of a run of cutting planes beside their bound.
     fn rounds(&self, solution: &Solution, taken: Taken, one_slack: bool) -> Event<'static> {
         let cost = |example: usize| self.task.cost * self.task.structure.weight(example);
@@ -165,6 +178,7 @@ impl Problem for ByOracle {
     }
 
     fn solve(&self, run: &mut Run<'_>) -> Result<Solution> {
+        run.solver = self.chosen(run);
         let &mut Run { design, settings, solver, start, cancel, .. } = run;
         let &Settings { tolerance, max_passes, .. } = settings;
         let searches = Searches::default();

@@ -37,7 +37,7 @@ pub use by_oracle::{ByOracle, Meaning};
 pub use by_part::{ByPart, PartTask};
 pub(crate) use by_rank::ByRank;
 pub(crate) use expanded::Expanded;
-pub use plan::{Support, plan, support_table};
+pub use plan::{Support, plan, solvers_of, support_table};
 pub(crate) use stochastic::{descent, stochastic};
 
 use super::{CurvedRisk, Machine, Referee, RoundedHinge, Sampled, Solution, Start, Stop};

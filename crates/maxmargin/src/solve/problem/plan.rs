@@ -9,7 +9,7 @@ use crate::kernel::{KernelKind, KernelSettings};
 use crate::loss::Loss;
 use crate::settings::Settings;
 use crate::solve::linear_risk::TILE;
-use crate::task::{Abilities, Task};
+use crate::task::{Abilities, Task, TaskSettings};
 use crate::wish::{Regularisation, Solver};
 
 /// Up to this many features, Newton's method replaces dual coordinate descent, on smooth losses and on the rounded
@@ -78,6 +78,7 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
     if settings.is_hard_margin() {
         Solver::QuadraticProgram
     } else if abilities.structured {
+        // For weights, `chosen_for_outputs` decides once the examples are known.
         Solver::FrankWolfe
     } else if settings.expands() && (abilities.listed || abilities.several) {
         Solver::Smo
@@ -95,6 +96,16 @@ fn chosen(abilities: Abilities, settings: &Settings, shape: Shape) -> Solver {
     } else {
         Solver::DualCoordinateDescent
     }
+}
+
+/// Up to this many examples of structured outputs, or with at most [`FEW_FEATURES`] weights, a plane for all examples tells
+/// as much as one for each, and its line search costs no walk over the features.
+const FEW_EXAMPLES: usize = 10;
+
+/// What `auto` takes for structured outputs with so many examples and weights, those of shared scores among them. The
+/// problem itself chooses: its examples are not known before.
+pub(super) fn chosen_for_outputs(examples: usize, weights: usize) -> Solver {
+    if examples <= FEW_EXAMPLES || weights <= FEW_FEATURES { Solver::CuttingPlane } else { Solver::FrankWolfe }
 }
 
 /// Whether a solver supports a task with these abilities and this loss, for weights or with kernel values.
@@ -287,26 +298,44 @@ pub struct Support {
     pub kernel: Vec<Solver>,
 }
 
+/// The solvers of a form of a task with this loss, for weights or with kernel values.
+fn solvers_of_form(settings: &TaskSettings, pairs: bool, loss: Loss, by_kernel: bool) -> Vec<Solver> {
+    let abilities = settings.abilities(loss, pairs);
+    let kind = if by_kernel { KernelKind::Gaussian } else { KernelKind::Linear };
+    let taken = |solver: &Solver| {
+        let kernel = KernelSettings { kind, ..KernelSettings::default() };
+        let usual = Settings::of(settings.clone()).with_solver(*solver);
+        // Tasks differ in how they set the regularisation. C = 1 is valid for all of them.
+        let asked = Settings { loss, kernel, regularisation: Regularisation::C(1.0), ..usual };
+        supports(abilities, loss, *solver, by_kernel)
+            && asked.validate().is_ok()
+            && (by_kernel || !solver.is_kernel_dual())
+    };
+    Solver::ALL.into_iter().filter(taken).collect()
+}
+
+/// The solvers that some form of a task takes with some loss, and `auto`: those that its help lists.
+pub fn solvers_of(task: Task) -> Vec<Solver> {
+    let forms = task.forms();
+    let takes = |solver: Solver| {
+        forms.iter().any(|(settings, pairs, _)| {
+            Loss::ALL.into_iter().any(|loss| {
+                let abilities = settings.abilities(loss, *pairs);
+                let by_weights = !solver.is_kernel_dual() && supports(abilities, loss, solver, false);
+                by_weights || supports(abilities, loss, solver, true)
+            })
+        })
+    };
+    Solver::ALL.into_iter().filter(|&solver| solver == Solver::Auto || takes(solver)).collect()
+}
+
 /// The support matrix, for documents and error pages.
 pub fn support_table() -> Vec<Support> {
     let mut table = Vec::new();
     for task in Task::ALL {
         for (settings, pairs, what) in task.forms() {
             for loss in Loss::ALL {
-                let abilities = settings.abilities(loss, pairs);
-                let solvers = |by_kernel: bool| -> Vec<Solver> {
-                    let kind = if by_kernel { KernelKind::Gaussian } else { KernelKind::Linear };
-                    let taken = |solver: &Solver| {
-                        let kernel = KernelSettings { kind, ..KernelSettings::default() };
-                        let usual = Settings::of(settings.clone()).with_solver(*solver);
-                        // Tasks differ in how they set the regularisation. C = 1 is valid for all of them.
-                        let asked = Settings { loss, kernel, regularisation: Regularisation::C(1.0), ..usual };
-                        supports(abilities, loss, *solver, by_kernel)
-                            && asked.validate().is_ok()
-                            && (by_kernel || !solver.is_kernel_dual())
-                    };
-                    Solver::ALL.into_iter().filter(taken).collect()
-                };
+                let solvers = |by_kernel: bool| solvers_of_form(&settings, pairs, loss, by_kernel);
                 let (weights, kernel) = (solvers(false), solvers(true));
                 if !weights.is_empty() || !kernel.is_empty() {
                     table.push(Support { task: what.to_string(), loss, weights, kernel });
@@ -315,4 +344,24 @@ pub fn support_table() -> Vec<Support> {
         }
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_examples_or_few_weights_take_one_plane_for_all_examples() {
+        assert_eq!(chosen_for_outputs(1, 1_000_000), Solver::CuttingPlane);
+        assert_eq!(chosen_for_outputs(100_000, 136), Solver::CuttingPlane);
+        assert_eq!(chosen_for_outputs(626, 4082), Solver::FrankWolfe);
+    }
+
+    #[test]
+    fn help_lists_the_solvers_that_a_task_takes() {
+        assert!(!solvers_of(Task::OneClass).contains(&Solver::Newton));
+        assert!(solvers_of(Task::Compare).contains(&Solver::LinearProgram));
+        assert!(!solvers_of(Task::Ordinal).contains(&Solver::FrankWolfe));
+        assert!(Task::ALL.into_iter().all(|task| solvers_of(task)[0] == Solver::Auto));
+    }
 }
