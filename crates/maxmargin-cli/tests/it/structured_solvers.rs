@@ -64,7 +64,7 @@ fn kernels_and_hard_margins_of_sequences_verify_and_predict() {
     bench.ok("verify kernel.mm words.csv").shows("the certificate holds");
     let measured = bench.json("evaluate kernel.mm more.csv");
     assert!(number(&measured, "token-accuracy") > 0.9, "{measured}");
-    bench.refused(&format!("train sequence words.csv {DATA} {kernel} --solver cutting-plane -o no.mm"), "MM0401");
+    bench.refused(&format!("train sequence words.csv {DATA} {kernel} --solver cutting-plane -o no.mm"), "MM0402");
     bench.ok(&format!("train sequence words.csv {DATA} --margin hard -o hard.mm")).shows("separable: objective");
     bench.ok("verify hard.mm words.csv").shows("the certificate holds");
     bench.write("same.csv", "word,letter,a\nw1,x,1\nw2,y,1\nw3,x,0\n");
