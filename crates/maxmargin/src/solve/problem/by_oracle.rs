@@ -91,6 +91,8 @@ impl ByOracle {
         let structure = &self.task.structure;
         match run.start {
             _ if !free || run.settings.expands() || run.referee.is_some() => run.solver,
+            // Without features, the searches are those of a user's own oracle, and line searches make many of them.
+            _ if run.design.cols() == 0 => run.solver,
             Some(start) if start.outputs.is_some() => Solver::FrankWolfe,
             Some(start) if start.cuts.is_some() => Solver::CuttingPlane,
             _ => chosen_for_outputs(structure.examples(), run.design.cols() * structure.outputs() + structure.shared()),
