@@ -91,7 +91,7 @@ def test_wrong_input_is_refused_in_words():
     weights = np.ones(len(rows))
     weights[0] = 2
     lengths = np.repeat(np.arange(len(X)), [len(part) for part in X])
-    with pytest.raises(ValueError, match="same weight"):
+    with pytest.raises(ValueError, match="have the weights 2 and 1"):
         tagger.fit(rows, tags, groups=np.zeros(len(rows)), sample_weight=weights)
     assert not hasattr(tagger, "model_") and len(lengths) == len(rows)
 

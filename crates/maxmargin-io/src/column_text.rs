@@ -153,7 +153,9 @@ impl<'a> Cells<'a> {
             rows.push(line);
         }
         let Some((width, _)) = width else {
-            return Err(Error::new(Code::NoRows, "the text holds no rows").in_file(file));
+            return Err(Error::new(Code::NoRows, "the text holds no rows").in_file(file).help(
+                "write a row in each line, its columns separated by blanks, and an empty line after each sequence",
+            ));
         };
         if rows.len() >= NONE as usize {
             return Err(Error::new(Code::BadTable, "too many rows").in_file(file).help("learn from a part of them"));

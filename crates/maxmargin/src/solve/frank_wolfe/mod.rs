@@ -14,6 +14,10 @@
 //! Shah, Kolmogorov & Lampert, A multi-plane block-coordinate Frank–Wolfe algorithm, CVPR 2015. Instead of a mean over the
 //! planes of a block we keep the planes themselves, and instead of a step towards one corner we take the optimum over all.
 //!
+//! Far from the optimum, the outputs found at one point are stale after a few visits. There a *moving pass* comes before
+//! the cached ones: it takes the examples in small batches, searches those of a batch at the present point on all threads,
+//! and visits each of them before the next batch.
+//!
 //! With [`BlockFrankWolfe::to_the_end`] cached passes go on until the cached problem is solved, so that searches are few:
 //! cutting planes with one slack per example (Tsochantaridis, Joachims, Hofmann & Altun, JMLR 6, 2005).
 //!
@@ -66,6 +70,10 @@ const SMALL: f64 = 0.1;
 /// A search pass counts as so many cached passes, and so many of them may follow one.
 const SEARCH_WORK: f64 = 4.0;
 const MOST_CACHED: usize = 20;
+
+/// While the relative gap is above this, passes begin with a moving pass, over batches of so many examples.
+const FAR: f64 = 0.5;
+const BATCH: usize = 32;
 
 /// The cached problem counts as solved at this share of the gap.
 const SOLVED: f64 = 0.1;
@@ -216,7 +224,13 @@ impl BlockFrankWolfe {
             }
             passes += 1;
             let gap = least - dual;
-            if self.cached_passes(fixed, (&mut blocks, &mut point), &mut order, &mut random, gap)? <= 0.0 {
+            let mut rise = 0.0;
+            if !self.to_the_end && relative_gap(least, bound) > FAR {
+                random.shuffle(&mut order);
+                rise = fixed.moving_pass(&mut blocks, &mut point, &order, &mut taken)?;
+                cancel.check_wanted()?;
+            }
+            if rise + self.cached_passes(fixed, (&mut blocks, &mut point), &mut order, &mut random, gap)? <= 0.0 {
                 break Stop::Stalled;
             }
         };
@@ -348,6 +362,44 @@ impl Fixed<'_> {
             }
         }
         Ok(all)
+    }
+
+    /// Searches the outputs of a batch of examples and visits these examples, batch by batch. Returns by how
+    /// much the dual value rose.
+    fn moving_pass(&self, blocks: &mut [Block], point: &mut Point, order: &[usize], taken: &mut Taken) -> Result<f64> {
+        let mut rise = 0.0;
+        for batch in order.chunks(BATCH) {
+            if self.cancel.is_raised() {
+                return Ok(rise);
+            }
+            let own: Vec<(usize, Block)> =
+                batch.iter().map(|&example| (example, std::mem::take(&mut blocks[example]))).collect();
+            let at: &Point = point;
+            let found = parallel::map_each(own, |_, (example, mut block)| {
+                let square = self.buffers.lend(|buffers| self.search_one(example, &mut block, at, buffers));
+                (example, block, square)
+            });
+            let mut failure = None;
+            for (example, block, square) in found {
+                blocks[example] = block;
+                match square {
+                    Ok((_, square)) => {
+                        taken.planes += u64::from(square.is_some());
+                        taken.largest = taken.largest.max(square.unwrap_or(0.0));
+                    }
+                    Err(error) => failure = failure.or(Some(error)),
+                }
+            }
+            if let Some(error) = failure {
+                return Err(error);
+            }
+            self.buffers.lend(|buffers| {
+                for &example in batch {
+                    rise += self.visit(example, &mut blocks[example], point, buffers);
+                }
+            });
+        }
+        Ok(rise)
     }
 
     /// Returns the loss, and the square of the length of the slopes if the output is new.
