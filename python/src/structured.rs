@@ -12,7 +12,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::{Cancel, Event, Observer};
 use maxmargin::settings::{Settings, TaskSettings};
 use maxmargin::structured::{Encoded, Examples, Features, Oracle};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::cell::Cell;
@@ -165,7 +165,7 @@ impl Oracle for Called {
 
 /// Examples as Python gives them.
 #[derive(FromPyObject)]
-struct Given {
+pub(crate) struct Given {
     calls: Py<PyAny>,
     outputs: Vec<Vec<u8>>,
     dimension: usize,

@@ -279,7 +279,7 @@ impl<'a> Features<'a> {
         let beyond = number as usize - taken.texts.len().min(number as usize);
         match taken.texts.get(number as usize) {
             Some(text) => text.clone(),
-            None if beyond % 2 == 0 => format!("<-{}>", beyond / 2),
+            None if beyond.is_multiple_of(2) => format!("<-{}>", beyond / 2),
             None => format!("<+{}>", beyond / 2 + 1),
         }
     }

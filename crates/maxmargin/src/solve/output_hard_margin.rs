@@ -294,7 +294,7 @@ impl WorkingSet {
             if plane.loss + product <= enough || self.known.contains(&(example, output.clone())) {
                 continue;
             }
-            if self.list.len() % 256 == 0 {
+            if self.list.len().is_multiple_of(256) {
                 cancel.check()?;
             }
             let entries = over_weights(task, design, example, &plane);

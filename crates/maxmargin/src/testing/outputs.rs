@@ -37,8 +37,11 @@ struct Point {
 /// A search of a structure.
 type Search = fn(&dyn Structure, usize, Scores<'_>, &mut Vec<u32>) -> crate::error::Result<()>;
 
+/// What a search maximises.
+type Aim = fn(&Plane, Scores<'_>) -> f64;
+
 /// The searches, with what they maximise.
-const SEARCHES: [(&str, Search, fn(&Plane, Scores<'_>) -> f64); 2] = [
+const SEARCHES: [(&str, Search, Aim); 2] = [
     (
         "most_violated",
         |structure, example, at, output| structure.most_violated(example, at, output),
@@ -51,6 +54,9 @@ const SEARCHES: [(&str, Search, fn(&Plane, Scores<'_>) -> f64); 2] = [
     ),
 ];
 
+/// Looks at an output of an example.
+type Look<'a> = &'a dyn Fn(usize, &[u32]) -> Result<(), String>;
+
 /// A structure under test.
 struct Tried<'a> {
     structure: &'a dyn Structure,
@@ -59,7 +65,7 @@ struct Tried<'a> {
     /// The outputs found so far of each of the examples, with their planes.
     known: Vec<Vec<(Vec<u32>, Plane)>>,
     /// Looks at an output that was found, before its plane is asked for.
-    admit: &'a dyn Fn(usize, &[u32]) -> Result<(), String>,
+    admit: Look<'a>,
     /// How an output is shown.
     show: &'a dyn Fn(&[u32]) -> String,
 }
