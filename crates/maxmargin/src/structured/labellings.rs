@@ -292,7 +292,9 @@ impl Structure for Labellings {
         }
         let refuse = |why: &str| Err(not_an_output(0, why));
         let rows = self.signs.len();
-        if output.len() != rows.div_ceil(BITS) || (!rows.is_multiple_of(BITS) && output[rows / BITS] >> (rows % BITS) > 0) {
+        if output.len() != rows.div_ceil(BITS)
+            || (!rows.is_multiple_of(BITS) && output[rows / BITS] >> (rows % BITS) > 0)
+        {
             return refuse("a mask has a bit for each row");
         }
         let share = self.share();
