@@ -220,6 +220,10 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
         let why = format!("`{}` draws pairs from all queries at random", solver.name());
         return Err(all(&why, "leave ⟦solver⟧ out: the default reads a block at a time"));
     }
+    if settings.abilities(false).structured && solver != Solver::CuttingPlane && !mapped_once {
+        let why = format!("`{}` visits examples in any order", solver.name());
+        return Err(all(&why, "use ⟦solver=cutting-plane⟧, which reads a block at a time"));
+    }
     // One block is in use, one may not yet be released by all threads, and the next is being read. The other half of
     // the free memory is for the rows that threads work on.
     let block = budget.saturating_sub(beside) / 8;
