@@ -13,6 +13,7 @@ use crate::settings::{Input, Settings, Task, TaskSettings};
 use crate::solve::{EarlyStopping, LONG_PART, Queries, Sizes, TILE_THREADS};
 use crate::structured::tags_of;
 use crate::train::choose_solver;
+use crate::wish::Solver;
 use crate::wording::{memory_given, memory_needed};
 
 /// The program itself, its threads and small allocations.
