@@ -65,4 +65,5 @@ pub use sides::side_files;
 pub use source::{no_thread, read_whole};
 pub use stamps::Stamps;
 pub use templates::Templates;
+pub use trees::read_sentences;
 pub use write::{output_format, write, write_text_file};

@@ -7,7 +7,7 @@ use crate::sides::add_side_files;
 use crate::source::{Compression, Pipe, open, read_error};
 use crate::stamps::Stamps;
 use crate::temporary::Spool;
-use crate::{cache, column_text, csv, svmlight};
+use crate::{cache, column_text, csv, svmlight, trees};
 use maxmargin::error::{Code, Error, Mark, Place, Result};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};

@@ -38,6 +38,11 @@ const DEEPEST: usize = 10_000;
 /// The labels of brackets around a whole tree.
 const TOPS: [&str; 3] = ["TOP", "ROOT", "S1"];
 
+/// Reads bracketed trees or, for a model, plain sentences from a text, which errors call `file`.
+pub fn read_sentences(file: &str, text: &str, options: &ReadOptions) -> Result<Loaded> {
+    read(file, text.as_bytes(), options)
+}
+
 /// Reads the text.
 pub(crate) fn read(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Loaded> {
     if !options.columns.is_empty() {
@@ -316,16 +321,20 @@ fn close<'t>(closed: &Open<'t>, tree: &mut Tree, words: &mut Vec<Cow<'t, str>>) 
     }
 }
 
-/// Leaves the bracket around a whole tree out, or gives it a label.
+/// Leaves brackets around a whole tree out, or gives one without a label one.
 fn without_top(closed: &Open<'_>, tree: &mut Tree) {
-    match closed.label {
-        None if closed.kept > 1 => {
-            tree.phrases.insert(0, Phrase { label: TOPS[0].to_string(), rows: 0..tree.tags.len() });
+    if closed.label.is_none() && closed.kept > 1 {
+        tree.phrases.insert(0, Phrase { label: TOPS[0].to_string(), rows: 0..tree.tags.len() });
+    }
+    while let Some(first) = tree.phrases.first().filter(|first| TOPS.contains(&first.label.as_str())) {
+        let holds_one = match tree.phrases.get(1) {
+            Some(second) => second.rows == first.rows,
+            None => first.rows.len() == 1,
+        };
+        if !holds_one {
+            break;
         }
-        Some(label) if closed.kept == 1 && closed.word.is_none() && TOPS.contains(&plain(label)) => {
-            tree.phrases.remove(0);
-        }
-        _ => {}
+        tree.phrases.remove(0);
     }
 }
 
