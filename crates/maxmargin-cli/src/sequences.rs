@@ -121,8 +121,7 @@ impl Shared {
                 let of = |first: usize| -> Vec<Named> {
                     (0..count).map(|tag| (tags.name(tag).to_string(), shared[first + tag])).collect()
                 };
-                let transition =
-                    |place: usize| format!("{} → {}", tags.name(place / count), tags.name(place % count));
+                let transition = |place: usize| format!("{} → {}", tags.name(place / count), tags.name(place % count));
                 let transitions =
                     shared[3 * count..].iter().enumerate().map(|(place, &weight)| (transition(place), weight));
                 vec![

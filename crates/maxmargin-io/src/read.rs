@@ -213,10 +213,7 @@ impl Input {
         let name = path.map_or(file, |path| path.to_str().unwrap_or(file));
         let format = format(name, &head, options).map_err(|error| error.in_file(file))?;
         let input = Input::new(file, format, &head, Content::Stream(Box::new(stream)));
-        let text = matches!(
-            format,
-            Format::Svmlight | Format::Csv | Format::Tsv | Format::Columns | Format::Trees
-        );
+        let text = matches!(format, Format::Svmlight | Format::Csv | Format::Tsv | Format::Columns | Format::Trees);
         if text { Ok(input) } else { input.spooled() }
     }
 

@@ -229,7 +229,12 @@ impl<'t> Sentences<'t> {
                     };
                     if closed.label.is_some_and(|_| closed.word.is_none() && closed.below == 0) {
                         let message = format!("`({}` holds no word and no bracket", closed.label.unwrap_or_default());
-                        return bad(closed.at, message, "expected a word or a bracket after this", "add the word, or remove it");
+                        return bad(
+                            closed.at,
+                            message,
+                            "expected a word or a bracket after this",
+                            "add the word, or remove it",
+                        );
                     }
                     if closed.label.is_none() && closed.kept > 0 && !open.is_empty() {
                         let help = "give every bracket but the one around the tree a label; is a closing bracket missing \
@@ -252,14 +257,17 @@ impl<'t> Sentences<'t> {
                     match open.last_mut() {
                         None => {
                             let message = format!("`{atom}` stands outside of brackets");
-                            return bad(at, message, "expected `(`", "write each word in a bracket with its tag: (NN dog)");
+                            return bad(
+                                at,
+                                message,
+                                "expected `(`",
+                                "write each word in a bracket with its tag: (NN dog)",
+                            );
                         }
                         Some(parent) if parent.label.is_none() && parent.below == 0 => {
                             parent.label = Some(atom);
-                            tree.phrases.push(Phrase {
-                                label: plain(atom).to_string(),
-                                rows: words.len()..words.len(),
-                            });
+                            tree.phrases
+                                .push(Phrase { label: plain(atom).to_string(), rows: words.len()..words.len() });
                         }
                         Some(parent) if parent.word.is_none() && parent.below == 0 => parent.word = Some(atom),
                         Some(_) => {
@@ -442,7 +450,11 @@ mod tests {
         ] {
             let error = read("t.mrg", text.as_bytes(), &ReadOptions::default()).expect_err(text);
             let place = error.place().expect("a place");
-            assert_eq!((error.code(), place.line, place.column), (Code::BadTree, Some(line), Some(column)), "{text}: {error}");
+            assert_eq!(
+                (error.code(), place.line, place.column),
+                (Code::BadTree, Some(line), Some(column)),
+                "{text}: {error}"
+            );
             let excerpt = place.excerpt.as_ref().expect("an excerpt");
             let marked: String = excerpt.text.chars().skip(excerpt.start).take(excerpt.length).collect();
             assert_eq!(marked, token, "{text}");

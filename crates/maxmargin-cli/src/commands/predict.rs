@@ -305,9 +305,8 @@ fn check_form(model: &Model, arguments: &PredictArguments) -> Result<()> {
     }
     if model.decoder.takes_groups() && arguments.format == PredictFormat::Trec {
         let what = if model.decoder.tags().is_some() { "tags them" } else { "parses sentences" };
-        return Err(
-            Error::new(Code::Unsupported, format!("a TREC run ranks rows, and this model {what}")).help("leave --format out")
-        );
+        return Err(Error::new(Code::Unsupported, format!("a TREC run ranks rows, and this model {what}"))
+            .help("leave --format out"));
     }
     if several && arguments.format == PredictFormat::Trec {
         return Err(Error::new(

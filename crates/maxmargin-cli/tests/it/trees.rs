@@ -12,8 +12,12 @@ fn text(sentences: std::ops::Range<u32>) -> String {
         let place = ["Turin", "London"][(sentence % 2) as usize];
         let tree = match sentence % 4 {
             0 => format!("(S (NP-SBJ (NNP {name})) (VP (VBD {verb}) (NP (PRP them))) (. .))"),
-            1 => format!("(S (NP-SBJ-1 (PRP they)) (VP (VBD {verb}) (NP (NNP {name}))\n    (PP-LOC (IN in) (NP (NNP {place})))) (. .))"),
-            2 => format!("(S (NP-SBJ (NP (NNP {name})) (PP (IN of) (NP (NNP {place})))) (VP (VBD {verb}) (NP (PRP them))) (. .))"),
+            1 => format!(
+                "(S (NP-SBJ-1 (PRP they)) (VP (VBD {verb}) (NP (NNP {name}))\n    (PP-LOC (IN in) (NP (NNP {place})))) (. .))"
+            ),
+            2 => format!(
+                "(S (NP-SBJ (NP (NNP {name})) (PP (IN of) (NP (NNP {place})))) (VP (VBD {verb}) (NP (PRP them))) (. .))"
+            ),
             _ => format!("(S (NP-SBJ (PRP they)) (VP (VBD {verb}) (NP (NNP {name})) (NP-TMP (-NONE- *T*-1))) (. .))"),
         };
         text.push_str(&format!("( {tree} )\n"));

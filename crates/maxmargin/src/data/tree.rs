@@ -145,8 +145,9 @@ pub fn bracketed<'a>(pieces: impl Iterator<Item = (&'a str, &'a str)>) -> String
 }
 
 fn no_tree(row: usize, message: String) -> Error {
-    Error::new(Code::BadTree, format!("word {}: {message}", row + 1))
-        .help("the target of each word is a text such as `(S(NP(DT*)`: the brackets around `*`, which stands for the word")
+    Error::new(Code::BadTree, format!("word {}: {message}", row + 1)).help(
+        "the target of each word is a text such as `(S(NP(DT*)`: the brackets around `*`, which stands for the word",
+    )
 }
 
 /// Random trees, for tests.

@@ -94,7 +94,8 @@ impl<'a> Brackets<'a> {
             let pieces = codes.iter().map(|&code| named.names[code as usize].as_str());
             Tree::of_pieces(pieces).map_err(|error| no_trees(format!(": {}", error.raw_message())))
         };
-        let counts = groups.ranges().map(|rows| Ok(Counts::of(&tree(&named.truth[rows.clone()])?, &tree(&predicted[rows])?)));
+        let counts =
+            groups.ranges().map(|rows| Ok(Counts::of(&tree(&named.truth[rows.clone()])?, &tree(&predicted[rows])?)));
         Ok(Brackets { metric, counts: counts.collect::<Result<_>>()? })
     }
 
@@ -224,10 +225,8 @@ mod tests {
             let pairs: Vec<(Tree, Tree)> = (0..1 + case % 4)
                 .map(|_| {
                     let rows = 1 + random.below(7) as usize;
-                    let mut pair = (
-                        random_trees::tree(&mut random, rows, 5, 3),
-                        random_trees::tree(&mut random, rows, 5, 3),
-                    );
+                    let mut pair =
+                        (random_trees::tree(&mut random, rows, 5, 3), random_trees::tree(&mut random, rows, 5, 3));
                     rename(&mut pair.0);
                     rename(&mut pair.1);
                     if random.below(3) == 0 { (pair.0.clone(), pair.0) } else { pair }

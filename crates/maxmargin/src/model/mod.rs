@@ -13,7 +13,8 @@ pub use crate::certificate::{
     Bin, Calibration, Coupling, Map, Probability, Scored, Sigmoid, Steps, coupled_pairs, reliability_curve,
 };
 pub use crate::certificate::{
-    Certificate, CodeDecoder, Compared, Decoder, Decoding, Expansion, Grammar, Mapped, Predictions, Scorer, Symbol, Unary,
+    Certificate, CodeDecoder, Compared, Decoder, Decoding, Expansion, Grammar, Mapped, Predictions, Scorer, Symbol,
+    Unary,
 };
 pub use answers::Answers;
 pub use code::CodeError;
@@ -112,7 +113,9 @@ impl Model {
             (_, Some(Method::Compare)) => self.stated_free(),
             (_, Some(_)) => Vec::new(),
             (
-                Decoder::Score { free } | Decoder::Cuts { cuts: free, .. } | Decoder::Sequence { shared: free, .. }
+                Decoder::Score { free }
+                | Decoder::Cuts { cuts: free, .. }
+                | Decoder::Sequence { shared: free, .. }
                 | Decoder::Tree { shared: free, .. },
                 _,
             ) if !free.is_empty() => free.clone(),

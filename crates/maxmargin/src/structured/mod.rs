@@ -21,9 +21,9 @@ mod sequence;
 mod slack;
 mod tree;
 
+pub use crate::certificate::{Grammar, Markov};
 pub use labellings::{ClassMeasure, Labellings};
 pub use oracle::{Encoded, Examples, Features, Oracle};
-pub use crate::certificate::{Grammar, Markov};
 pub(crate) use rankings::Ties;
 pub use rankings::{OrderScore, RankMeasure, Rankings, Variant};
 pub use sequence::{LossScale, Sequences, sequences_of, tags_of};

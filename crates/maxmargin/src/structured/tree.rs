@@ -15,7 +15,7 @@
 
 use super::sequence::{LossScale, sequences_of, weight_of};
 use super::{Plane, Scores, Structure, not_an_output};
-use crate::certificate::{Grammar, Marks, Markov, PlaceOfScore, Wrong};
+use crate::certificate::{Grammar, Markov, Marks, PlaceOfScore, Wrong};
 use crate::data::{Dataset, Groups, Subset, Targets, Tree, counts};
 use crate::error::{Code, Error, Result};
 use std::ops::Range;
@@ -220,7 +220,8 @@ mod tests {
         for case in 0..500 {
             // All trees have the same words, so that each is an output of every sentence.
             let words = 1 + case % 4;
-            let trees: Vec<Tree> = (0..5).map(|at| random_trees::tree(&mut random, words.max(at % 3 + 1), 2, 2)).collect();
+            let trees: Vec<Tree> =
+                (0..5).map(|at| random_trees::tree(&mut random, words.max(at % 3 + 1), 2, 2)).collect();
             let markov = Markov { siblings: 1, parents: false };
             let scale = LossScale::ALL[case % 2];
             let structure = match Trees::on(&data(&trees), markov, scale, None) {

@@ -306,8 +306,7 @@ impl BuiltIn {
             TaskSettings::Tree(task) => {
                 let trees = Trees::on(data, task.markov(), task.loss_scale, subset)?;
                 let grammar = Box::new(trees.grammar().clone());
-                let meaning =
-                    move |shared: &[f64]| Decoder::Tree { grammar: grammar.clone(), shared: shared.to_vec() };
+                let meaning = move |shared: &[f64]| Decoder::Tree { grammar: grammar.clone(), shared: shared.to_vec() };
                 Box::new(ByOracle::new(Box::new(trees), "sentence", Box::new(meaning)))
             }
             TaskSettings::OneClass(_) => {

@@ -89,11 +89,8 @@ pub(super) fn run(
         add("grammar", siblings, &Answers::of_scores(scores, &decoder, &tested.data)?)?;
         cancel.check()?;
     }
-    let settings = Settings {
-        regularisation: Regularisation::C(C),
-        tolerance: TOLERANCE,
-        ..Settings::of(task.clone())
-    };
+    let settings =
+        Settings { regularisation: Regularisation::C(C), tolerance: TOLERANCE, ..Settings::of(task.clone()) };
     let began = Instant::now();
     let model = train(&learned.data, &settings, None, &mut Silent, cancel)?.model;
     let seconds = began.elapsed().as_secs_f64();
@@ -159,8 +156,7 @@ impl Lexicon {
     fn of(learned: &Loaded, grammar: &Grammar) -> Result<Lexicon> {
         let words = words_of(learned)?;
         let none = || vec![0.0; grammar.tags().len()];
-        let mut lexicon =
-            Lexicon { words: HashMap::new(), rare: HashMap::new(), all_rare: none(), all: none() };
+        let mut lexicon = Lexicon { words: HashMap::new(), rare: HashMap::new(), all_rare: none(), all: none() };
         let place = |tag: &String| grammar.tags().binary_search(tag).unwrap_or_default();
         let tags = tags_of(&learned.data)?;
         for (row, tag) in tags.iter().enumerate() {

@@ -39,7 +39,7 @@ use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
     Gathered, Pairing, ReadOptions, ReadSettings, RunSettings, Stamps, expect_features, gather, input_of, load,
-    load_model, load_pairs, options_like, options_for, save_model,
+    load_model, load_pairs, options_for, options_like, save_model,
 };
 use serde_json::{Value, json};
 use std::path::Path;

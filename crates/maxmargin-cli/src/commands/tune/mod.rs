@@ -29,7 +29,7 @@ use maxmargin::solve::{EarlyStopping, Stop};
 use maxmargin::train::{Trained, check_features, choose_solver};
 use maxmargin_io::{
     Gathered, ReadOptions, ReadSettings, RunSettings, expect_features, gather, input_of, load, load_pairs,
-    named as by_name, options_like, options_for, save_model,
+    named as by_name, options_for, options_like, save_model,
 };
 use serde_json::{Value, json};
 use std::time::Instant;

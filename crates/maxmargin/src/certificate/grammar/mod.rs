@@ -135,7 +135,8 @@ impl Stored {
         };
         let any = |symbol: u32| (symbol as usize) < symbols;
         let complete = |symbol: u32| (symbol as usize) < tags || whole(symbol);
-        let binary = |rule: &[u32; 3]| rule.iter().all(|&symbol| any(symbol)) && rule[0] as usize >= tags && complete(rule[1]);
+        let binary =
+            |rule: &[u32; 3]| rule.iter().all(|&symbol| any(symbol)) && rule[0] as usize >= tags && complete(rule[1]);
         sound(self.binary.iter().all(binary), "a binary rule with unfit symbols")?;
         let order = |rule: &[u32; 3]| [rule[1], rule[2], rule[0]];
         sound(self.binary.is_sorted_by(|a, b| order(a) < order(b)), "binary rules out of order")?;
@@ -218,7 +219,9 @@ impl Grammar {
         let (tags, labels) = (self.tags().len(), self.labels().len());
         match output.checked_sub(tags) {
             None => self.tags()[output].clone(),
-            Some(place) => format!("{} {}", self.labels()[place % labels], ["begins", "ends", "splits"][place / labels]),
+            Some(place) => {
+                format!("{} {}", self.labels()[place % labels], ["begins", "ends", "splits"][place / labels])
+            }
         }
     }
 

@@ -168,13 +168,7 @@ impl Growing<'_> {
     }
 
     /// Writes the binary rules of a phrase and the nodes of its parts. The number of its unary rule is already there.
-    fn parts(
-        &mut self,
-        below: &Below<'_>,
-        phrase: usize,
-        (symbol, above): (u32, Option<u32>),
-        numbers: &mut Vec<u32>,
-    ) {
+    fn parts(&mut self, below: &Below<'_>, phrase: usize, (symbol, above): (u32, Option<u32>), numbers: &mut Vec<u32>) {
         let label = self.label(below.tree, phrase);
         let children = &below.children[phrase];
         let derived: Vec<(u32, usize, Vec<u32>)> = children

@@ -8,7 +8,7 @@
 //! Cost: for n words n³/6 times the binary rules. Symbols that no derivation of a span has are skipped. Of equal
 //! derivations the one found first wins: direct before unary rules, early splits before late ones, rules in their order.
 
-use super::{Grammar, Inner, Marks, MOST_WORDS};
+use super::{Grammar, Inner, MOST_WORDS, Marks};
 use crate::data::Tree;
 
 /// The true phrases and tags, and what a difference from them costs.
@@ -165,7 +165,11 @@ impl<'a> Chart<'a> {
         for end in 1..=self.words {
             for start in (0..end).rev() {
                 self.labels(start, end, &mut labels);
-                if end - start == 1 { self.fill_tags(start) } else { self.fill_rules(start, end, &labels) }
+                if end - start == 1 {
+                    self.fill_tags(start)
+                } else {
+                    self.fill_rules(start, end, &labels)
+                }
                 self.fill_outer(cell(start, end), &labels);
             }
         }

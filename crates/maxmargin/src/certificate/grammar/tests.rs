@@ -93,7 +93,8 @@ fn score_of_tree(grammar: &Grammar, tree: &Tree, rows: &[f64], shared: &[f64]) -
     let below = tree.children();
     let phrases = tree.phrases.iter().zip(&below).map(|(phrase, below)| {
         let label = place(grammar.labels(), &phrase.label);
-        let length = shared[shared.len() - labels * LENGTHS.len() + label * LENGTHS.len()
+        let length = shared[shared.len() - labels * LENGTHS.len()
+            + label * LENGTHS.len()
             + LENGTHS.iter().filter(|&&least| least <= phrase.rows.len()).count()
             - 1];
         let first = |child: &Child| match child {
