@@ -221,14 +221,12 @@ impl Growing<'_> {
     }
 
     fn listed_unary(&self) -> Vec<Unary> {
-        let mut rules: Vec<(&(u32, Vec<u32>, u32), u32)> = self.unary.iter().map(|(rule, at)| (rule, *at)).collect();
-        rules.sort_unstable_by_key(|(_, at)| *at);
-        let rule = |((top, chain, bottom), _): (&(u32, Vec<u32>, u32), u32)| Unary {
-            top: *top,
-            chain: chain.clone(),
-            bottom: *bottom,
-        };
-        rules.into_iter().map(rule).collect()
+        let mut rules: Vec<(u32, Unary)> = Vec::with_capacity(self.unary.len());
+        for ((top, chain, bottom), &at) in &self.unary {
+            rules.push((at, Unary { top: *top, chain: chain.clone(), bottom: *bottom }));
+        }
+        rules.sort_unstable_by_key(|(at, _)| *at);
+        rules.into_iter().map(|(_, rule)| rule).collect()
     }
 
     /// The label that most trees have at their top, the first of equal ones.
