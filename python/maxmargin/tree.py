@@ -187,7 +187,15 @@ class TreeSVM(MarginEstimator):
         """
         check_is_fitted(self, "model_")
         sentences = [self._sentence(sentence) for sentence in listed("X", X)]
-        return self.model_.trees(_core.sentences(sentences, self.model_, "{}"), self._threads())
+        predicted = [""] * len(sentences)
+        # A text holds either trees or plain sentences.
+        for trees in (True, False):
+            places = [place for place, text in enumerate(sentences) if text.startswith("(") == trees]
+            if places:
+                data = _core.sentences([sentences[place] for place in places], self.model_, "{}")
+                for place, tree in zip(places, self.model_.trees(data, self._threads()), strict=True):
+                    predicted[place] = tree
+        return predicted
 
     @staticmethod
     def _sentence(sentence: Any) -> str:
