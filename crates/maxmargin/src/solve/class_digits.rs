@@ -220,6 +220,6 @@ mod tests {
         (0..9).for_each(|halving| limits.halve(at(0.5f64.powi(halving))));
         assert_eq!(limits.of_degree.len(), MOST_DEGREE + 1);
         assert!((limits.of_degree[3][0] - 3.0).abs() < 1e-13);
-        assert!((limits.of_degree[1][1] - 1.0).abs() > 1e-6 && (limits.of_degree[6][1] - 1.0).abs() < 1e-12);
+        assert!((limits.of_degree[1][1] - 1.0).abs() > 1e-6 && (limits.of_degree[6][1] - 1.0).abs() < 1e-9);
     }
 }
