@@ -24,6 +24,7 @@ __all__ = [
     "load",
     "ranks",
     "resampled",
+    "sentences",
     "train",
     "train_oracle",
     "tune",

@@ -168,8 +168,14 @@ fn judged(
     cancel: &Cancel,
 ) -> Result<ClassDigits> {
     let (weights, pulls) = weights_behind(task, design, &dual, cancel)?;
-    if rule == Intercept::Penalised {
-        constants = pulls;
+    match rule {
+        Intercept::Penalised => constants = pulls,
+        Intercept::None => {}
+        Intercept::Free => {
+            // A number added to all of them changes nothing: they have the mean zero, as elsewhere.
+            let mean = constants.iter().sum::<f64>() / constants.len().max(1) as f64;
+            constants.iter_mut().for_each(|constant| *constant -= mean);
+        }
     }
     let point = [&weights[..], &constants[..]].concat();
     let mut risk = LinearRisk::new(task, design, rule == Intercept::Penalised, cancel);
