@@ -508,6 +508,10 @@ pub(crate) fn sentences(
             Error::new(Code::BadSetting, format!("the settings for reading the data are not valid: {error}"))
         })
         .or_raise()?;
+    // Of trees the reader says so, with the place.
+    if model.is_some() && texts.iter().any(|text| text.trim().is_empty()) {
+        return Err(PyValueError::new_err("X holds an empty sentence: leave it out"));
+    }
     let (gathered, settings) = quietly(py, |cancel: &Cancel| {
         let options = match model {
             Some(model) => ReadOptions {
@@ -524,11 +528,8 @@ pub(crate) fn sentences(
     let left_out: u64 = facts.blank_lines.iter().flat_map(|gaps| gaps.iter()).map(|&gap| u64::from(gap)).sum();
     let found = gathered.timed.loaded.data.groups().map_or(0, maxmargin::data::Groups::len) as u64 + left_out;
     if found != texts.len() as u64 {
-        let message = format!("X has {} texts, and they hold {found} sentences", texts.len());
+        let message = format!("X has {} texts, and the number of sentences in them is {found}", texts.len());
         return Err(PyValueError::new_err(format!("{message}: give one in each")));
-    }
-    if model.is_some() && left_out > 0 {
-        return Err(PyValueError::new_err("X holds an empty sentence: leave it out"));
     }
     Ok(Dataset { data: gathered.timed.loaded.data, reading, facts: Some(facts) })
 }

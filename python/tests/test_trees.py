@@ -97,7 +97,7 @@ def test_arguments_are_checked():
         with pytest.raises(TypeError, match=name):
             TreeSVM(**{name: value}).fit(TEXTS)
     parser = TreeSVM().fit(TEXTS)
-    with pytest.raises(ValueError, match="give one in each"):
+    with pytest.raises(ValueError, match="empty sentence"):
         parser.predict(["the dog", ""])
     with pytest.raises(ValueError, match="inconsistent"):
         parser.score(["a"], TEXTS)
