@@ -94,6 +94,7 @@ mod table;
 mod tests;
 mod top;
 
+pub(crate) use ndcg::ndcg_of_list;
 pub use crate::certificate::{Bin, reliability_curve};
 pub use crate::data::{outcome_of, score_differences};
 pub use crate::structured::Variant;

@@ -105,6 +105,9 @@ pub struct Stochastic {
     /// What has equal probability when a ranker draws pairs; pairs by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
+    /// For a stream: the number of steps after which the first rate is found anew; by default it is found once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recalibrate: Option<u64>,
 }
 
 impl Default for Stochastic {
@@ -116,6 +119,7 @@ impl Default for Stochastic {
             project: false,
             early_stopping: EarlyStopping::None,
             sample: None,
+            recalibrate: None,
         }
     }
 }
@@ -130,6 +134,7 @@ impl Stochastic {
             (self.project, "project"),
             (self.early_stopping != EarlyStopping::None, "early-stopping"),
             (self.sample.is_some(), "sample"),
+            (self.recalibrate.is_some(), "recalibrate"),
         ];
         set.into_iter().filter_map(|(set, name)| set.then_some(name)).collect()
     }

@@ -57,6 +57,7 @@ pub const NAMES: &[&str] = &[
     "probability",
     "project",
     "rate",
+    "recalibrate",
     "rescale",
     "sample",
     "scale",

@@ -15,7 +15,7 @@
 //! Shrinking multiplies no weight: it raises a divisor, and averages are kept as in [`super::iterate`]. Cost of a pass: a
 //! search for each example, and three walks over its features. It proves no bound.
 
-use super::calibrate::least;
+use crate::steps::calibrate::least;
 use super::{Passing, Point, Referee, Stepping, StochasticDescent, thrown};
 use crate::data::{Design, with_rows};
 use crate::error::Result;
