@@ -94,7 +94,6 @@ mod table;
 mod tests;
 mod top;
 
-pub(crate) use ndcg::ndcg_of_list;
 pub use crate::certificate::{Bin, reliability_curve};
 pub use crate::data::{outcome_of, score_differences};
 pub use crate::structured::Variant;
@@ -102,6 +101,7 @@ pub use bootstrap::Interval;
 pub(crate) use bootstrap::quantile;
 pub use comparisons::{confusion, decided_scores};
 pub use judged::{Evaluation, Judged, Truth};
+pub(crate) use ndcg::ndcg_of_list;
 pub use roc::roc_curve;
 pub use spans::TagNames;
 pub use table::{ByClass, ClassTable, Confused};

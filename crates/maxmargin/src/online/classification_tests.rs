@@ -50,9 +50,8 @@ fn learned(settings: &Settings, data: &Dataset) -> ClassificationLearner {
 
 /// The parts of a model of the learner.
 fn resumed(settings: &Settings, learner: &ClassificationLearner) -> ClassificationLearner {
-    let (weights, constant) = learner.point();
+    let (weights, intercepts) = learner.point();
     let decoder = learner.decoder().expect("two classes");
-    let intercepts: Vec<f64> = constant.into_iter().collect();
     let parts =
         Learned { weights: &weights, intercepts: &intercepts, decoder: &decoder, pairs: None, rows: learner.seen() };
     ClassificationLearner::resume(settings, &learner.state(), &parts).expect("its own state")
@@ -78,7 +77,7 @@ fn gradient_steps_are_those_of_weights_that_are_shrunk_one_by_one() {
                         let near = (got - expected).abs() < 1e-9 * (1.0 + expected.abs());
                         assert!(near, "{solver:?} {loss:?} {batch}: {got} {expected}");
                     }
-                    assert!((constant.unwrap_or(0.0) - b).abs() < 1e-9, "{solver:?} {loss:?} {batch}");
+                    assert!((constant.first().copied().unwrap_or(0.0) - b).abs() < 1e-9, "{solver:?} {loss:?} {batch}");
                     assert_eq!(learner.progress().metric("error").and_then(|error| error.all), Some(wrong));
                     assert!((learner.totals().0 - losses).abs() < 1e-7 * losses, "{:?} {losses}", learner.totals());
                 }

@@ -194,8 +194,9 @@ impl ClassRule {
                     (Form::Sum, _) => BlockForm::Squares,
                     (Form::Softmax | Form::Rest, _) => {
                         let message = "passive-aggressive steps over several classes need the hinge of one problem";
-                        return Err(Error::new(Code::BadSetting, message)
-                            .help("use ⟦multiclass=joint⟧ or weston-watkins with ⟦loss=hinge⟧, or ⟦solver=averaged-sgd⟧"));
+                        return Err(Error::new(Code::BadSetting, message).help(
+                            "use ⟦multiclass=joint⟧ or weston-watkins with ⟦loss=hinge⟧, or ⟦solver=averaged-sgd⟧",
+                        ));
                     }
                 };
                 Ok(ClassRule::PassiveAggressive(ClassAggression { form, c }))
@@ -350,7 +351,10 @@ fn descend_plainly<R: Rows>(
                     }
                 }
                 Form::Sum | Form::Softmax | Form::Rest => {
-                    pulls.iter().enumerate().for_each(|(k, pull)| point.move_constant(k, constant_rate * weight * pull));
+                    pulls
+                        .iter()
+                        .enumerate()
+                        .for_each(|(k, pull)| point.move_constant(k, constant_rate * weight * pull));
                     pulls.iter_mut().for_each(|pull| *pull *= each * rate * weight);
                     point.add_all(rows, row, pulls, scratch);
                 }

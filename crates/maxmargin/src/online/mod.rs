@@ -34,8 +34,8 @@ pub use comparison::ComparisonLearner;
 pub use ordinal::OrdinalLearner;
 pub use progress::{Measured, Progress, RECENT};
 pub use progressive::{Auc, Progressive};
-pub(crate) use state::unfit;
 pub use ranking::RankingLearner;
+pub(crate) use state::unfit;
 pub use state::{Learned, OnlineState};
 
 use crate::error::{Code, Error, Result};

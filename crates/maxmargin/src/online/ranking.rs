@@ -104,7 +104,14 @@ impl RankingLearner {
     pub fn new(settings: &Settings) -> Result<RankingLearner> {
         let rule = Rule::of(settings)?;
         let point = LinearPoint::new(1, Intercept::None, rule.is_averaged());
-        Ok(RankingLearner { rule, loss: settings.loss, lists: None, point, tally: Tally::default(), scratch: Vec::new() })
+        Ok(RankingLearner {
+            rule,
+            loss: settings.loss,
+            lists: None,
+            point,
+            tally: Tally::default(),
+            scratch: Vec::new(),
+        })
     }
 
     /// A learner that starts from weights, with all counts at zero.
@@ -192,12 +199,18 @@ impl RankingLearner {
             return Err(Error::new(Code::Internal, format!("examples {examples:?} of {count}")));
         }
         if *self.lists.get_or_insert(lists) != lists {
-            return Err(Error::new(Code::BadSetting, "the model was learned from pairs, and these are lists, or the reverse")
-                .help("continue with data of the same kind"));
+            return Err(Error::new(
+                Code::BadSetting,
+                "the model was learned from pairs, and these are lists, or the reverse",
+            )
+            .help("continue with data of the same kind"));
         }
         if let (true, Rule::PassiveAggressive { .. }) = (lists, &self.rule) {
-            return Err(Error::new(Code::BadSetting, "passive-aggressive steps take one pair at a time, and these are lists")
-                .help("use ⟦solver=averaged-sgd⟧, or give a table of pairs"));
+            return Err(Error::new(
+                Code::BadSetting,
+                "passive-aggressive steps take one pair at a time, and these are lists",
+            )
+            .help("use ⟦solver=averaged-sgd⟧, or give a table of pairs"));
         }
         let ranking = if lists { lists_of(data, self.loss)? } else { None };
         let mut next = examples.start;
@@ -366,7 +379,8 @@ impl RankingLearner {
         if let Rule::Gradient(descent) = &mut self.rule {
             descent.take(state, steps)?;
         }
-        let counted = if lists == 1 { ndcg.seen() == seen } else { learned.pairs == Some(seen) && errors.seen() <= seen };
+        let counted =
+            if lists == 1 { ndcg.seen() == seen } else { learned.pairs == Some(seen) && errors.seen() <= seen };
         let sound = metrics.is_empty()
             && counted
             && lists <= 1

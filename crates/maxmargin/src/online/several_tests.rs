@@ -271,10 +271,11 @@ proptest! {
 fn pairs(count: usize, seed: u64) -> (Vec<Vec<f64>>, Dataset) {
     let (rows, mut random) = rows(2 * count, seed);
     let hidden: Vec<f64> = (0..COLS).map(|_| random.normal()).collect();
-    let outcome = |pair: usize, noise: f64| match dot(&rows[2 * pair], &hidden) - dot(&rows[2 * pair + 1], &hidden) + noise {
-        z if z > 0.0 => Outcome::Left,
-        _ => Outcome::Right,
-    };
+    let outcome =
+        |pair: usize, noise: f64| match dot(&rows[2 * pair], &hidden) - dot(&rows[2 * pair + 1], &hidden) + noise {
+            z if z > 0.0 => Outcome::Left,
+            _ => Outcome::Right,
+        };
     let outcomes: Vec<Outcome> = (0..count).map(|pair| outcome(pair, 0.3 * random.normal())).collect();
     let left: Vec<u32> = (0..count as u32).map(|pair| 2 * pair).collect();
     let right: Vec<u32> = left.iter().map(|row| row + 1).collect();
@@ -290,7 +291,8 @@ fn gradient_steps_on_pairs_are_those_of_plain_weights() {
     let compared = data.pairs().expect("pairs");
     for loss in Loss::ALL {
         for (solver, batch) in [(Solver::Sgd, 1), (Solver::AveragedSgd, 4)] {
-            let mut learner = RankingLearner::new(&settings(RankSettings::default(), solver, loss, batch)).expect("valid");
+            let mut learner =
+                RankingLearner::new(&settings(RankSettings::default(), solver, loss, batch)).expect("valid");
             learner.learn(&data, 0..240).expect("finite");
             let (mut w, mut mean, mut wrong) = (vec![0.0; COLS], vec![0.0; COLS], 0.0);
             for (t, start) in (0..240).step_by(batch as usize).enumerate() {
@@ -330,7 +332,8 @@ fn gradient_steps_on_lists_are_the_mean_over_their_pairs() {
     let grades = data.targets().real().expect("grades");
     for loss in [Loss::Hinge, Loss::SquaredHinge] {
         for (solver, batch) in [(Solver::Sgd, 1), (Solver::AveragedSgd, 3)] {
-            let mut learner = RankingLearner::new(&settings(RankSettings::default(), solver, loss, batch)).expect("valid");
+            let mut learner =
+                RankingLearner::new(&settings(RankSettings::default(), solver, loss, batch)).expect("valid");
             learner.learn(&data, 0..120).expect("finite");
             let (mut w, mut mean) = (vec![0.0; COLS], vec![0.0; COLS]);
             for (t, start) in (0..120).step_by(batch as usize).enumerate() {
@@ -379,7 +382,8 @@ fn gradient_steps_on_ratings_are_those_of_plain_weights_and_cuts() {
                 let mut learner = OrdinalLearner::new(&settings(task, solver, loss, batch)).expect("valid");
                 let Ok(Decoder::Cuts { cuts: start, .. }) = learner.decoder() else { panic!("four ranks") };
                 learner.learn(&data, 0..300).expect("finite");
-                let (mut w, mut cuts, mut mean, mut mean_cuts) = (vec![0.0; COLS], start.clone(), vec![0.0; COLS], start);
+                let (mut w, mut cuts, mut mean, mut mean_cuts) =
+                    (vec![0.0; COLS], start.clone(), vec![0.0; COLS], start);
                 let mut distance = 0.0;
                 for (t, first) in (0..300).step_by(batch as usize).enumerate() {
                     let eta = rate(solver, t);
@@ -478,7 +482,8 @@ fn streams_that_are_cut_between_steps_lead_to_the_same_state() {
             |learner, range| learner.learn(&ratings, range).expect("finite"),
             |learner| {
                 let (w, decoder) = (learner.weights(), learner.decoder().expect("ranks"));
-                let learned = Learned { weights: &w, intercepts: &[], decoder: &decoder, pairs: None, rows: learner.seen() };
+                let learned =
+                    Learned { weights: &w, intercepts: &[], decoder: &decoder, pairs: None, rows: learner.seen() };
                 OrdinalLearner::resume(&task, &learner.state(), &learned).expect("its own state")
             },
             OrdinalLearner::state,

@@ -18,7 +18,8 @@ impl ClassificationLearner {
             return ClassificationLearner::resume(settings, state, &learned);
         }
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
-        let (Some(names), Decoder::Sign(_) | Decoder::Largest(_)) = (model.decoder.class_names(), &model.decoder) else {
+        let (Some(names), Decoder::Sign(_) | Decoder::Largest(_)) = (model.decoder.class_names(), &model.decoder)
+        else {
             return bad(
                 format!("the model does not give scores to classes: its task is `{}`", model.settings.task.name()),
                 "continue from a model of `train classify` or `learn classify`",

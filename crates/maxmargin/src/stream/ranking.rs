@@ -19,8 +19,9 @@ impl RankingLearner {
         }
         if model.decoder != Decoder::Rank {
             let message = format!("the model does not rank: its task is `{}`", model.settings.task.name());
-            return Err(Error::new(Code::BadSetting, message)
-                .help("continue from a model of `train rank` or `learn rank`"));
+            return Err(
+                Error::new(Code::BadSetting, message).help("continue from a model of `train rank` or `learn rank`")
+            );
         }
         RankingLearner::beginning(settings, model.plain_linear()?.weights)
     }

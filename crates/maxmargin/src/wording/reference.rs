@@ -85,10 +85,12 @@ pub const NAMES: &[&str] = &[
     "memory",
     // Inputs of commands.
     "distance",
+    "follow",
     "folds",
     "from",
     "input-format",
     "items",
+    "skip-bad",
     "threads",
     "to",
     "validation",

@@ -100,7 +100,8 @@ impl Cutter {
         let seam = first.groups().map_or(0, |groups| groups.len());
         let starts: Vec<u64> =
             groups.starts().iter().enumerate().filter(|(place, _)| *place != seam).map(|(_, start)| *start).collect();
-        let names = (0..groups.len()).filter(|group| *group != seam).map(|group| groups.names().get_bytes(group)).collect();
+        let names =
+            (0..groups.len()).filter(|group| *group != seam).map(|group| groups.names().get_bytes(group)).collect();
         let groups = maxmargin::data::Groups::new(starts, names)?;
         joined.with_groups(groups)
     }
@@ -118,6 +119,9 @@ pub(super) fn check_lists(data: &Dataset) -> Result<()> {
     if data.input_order().is_none() {
         return Ok(());
     }
-    Err(Error::new(Code::MixedGroups, "the rows of a query do not stand together, and a stream is learned list by list")
-        .help("sort the rows by their query"))
+    Err(Error::new(
+        Code::MixedGroups,
+        "the rows of a query do not stand together, and a stream is learned list by list",
+    )
+    .help("sort the rows by their query"))
 }

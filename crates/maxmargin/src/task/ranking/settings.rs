@@ -7,8 +7,8 @@ use crate::structured::{OrderScore, RankMeasure};
 use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs, as_for_pairs};
 use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{
-    LEARNING, Regularisation, STOCHASTIC, STREAM_BATCH, STREAM_C, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE,
-    STREAM_SCHEDULE, Sample, Setting, Solver, Value, Wish,
+    LEARNING, Regularisation, STOCHASTIC, STREAM_BATCH, STREAM_C, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE,
+    STREAM_RECALIBRATE, STREAM_SCHEDULE, Sample, Setting, Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 
