@@ -394,6 +394,14 @@ impl ClassificationLearner {
         if let (Some(own), Some(descent)) = (many.descent_mut(), steps) {
             *own = descent;
         }
+        // The negative class comes first, as in a model of two classes that is continued.
+        if signs[0] > 0.0 {
+            let mut names = self.labels.names().to_vec();
+            names.swap(0, 1);
+            self.labels = StreamLabels::new(&names, self.task.classes.is_some());
+            self.shares.swap(0, 1);
+            signs.swap(0, 1);
+        }
         let halves: Vec<(usize, usize, f64)> =
             signs.iter().enumerate().map(|(code, sign)| (0, code, 0.5 * sign)).collect();
         self.point = self.point.spread(self.labels.names().len(), &halves);

@@ -178,8 +178,9 @@ impl ScoreCounts {
     /// Counts a score.
     #[inline(always)]
     pub(crate) fn count(&mut self, positive: bool, score: f64) {
+        // Scores of nearly zero share one bucket, so that turning signs around moves no score of zero.
         let size = bucket(score.abs());
-        let place = if score < 0.0 { BUCKETS - 1 - size } else { BUCKETS + size };
+        let place = if score < 0.0 && size > 0 { BUCKETS - 1 - size } else { BUCKETS + size };
         self.counts[usize::from(positive) * SIDES + place] += 1;
     }
 
@@ -200,6 +201,9 @@ impl ScoreCounts {
     /// Exchanges the classes and turns all scores around.
     pub(crate) fn flip(&mut self) {
         self.counts.reverse();
+        for side in self.counts.chunks_exact_mut(SIDES) {
+            side.swap(BUCKETS - 1, BUCKETS);
+        }
     }
 
     /// Appends the counts, for a file.
