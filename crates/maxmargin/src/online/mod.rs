@@ -5,6 +5,7 @@
 
 mod comparison;
 mod pair_steps;
+mod passive_aggressive;
 mod progressive;
 mod stored;
 #[cfg(test)]
