@@ -127,12 +127,18 @@ impl ClassificationLearner {
     /// How well rows were predicted before they were learned from.
     pub fn progress(&self) -> Progress {
         let auc = Measured { name: "auc", all: self.auc().map(|auc| auc.area), recent: None };
+        let plain = |name: &'static str, all: Option<f64>| Measured { name, all, recent: None };
+        let [positive, negative] = self.tally.scores.sides();
+        let (missed, alarms) = (plain("error-positive", positive), plain("error-negative", negative));
+        // 1 − AUC is at most their sum.
+        let bound = plain("auc-loss-bound", positive.zip(negative).map(|(missed, alarms)| missed + alarms));
         Progress {
             unit: ("row", "rows"),
             examples: self.seen(),
             weight: self.tally.weight,
             loss: self.tally.loss,
-            metrics: vec![self.tally.errors.measured("error"), auc],
+            metrics: vec![self.tally.errors.measured("error"), auc, missed, alarms, bound],
+            aggression: self.rule.paired().map(|rule| rule.aggression()),
         }
     }
 
@@ -224,6 +230,7 @@ impl ClassificationLearner {
         if self.signs.first().is_some_and(|&sign| sign != signs[0]) {
             self.point.negate();
             self.tally.scores.flip();
+            with_rule!(&mut self.rule, rule => rule.turn());
         }
         self.signs = signs;
         Ok(())

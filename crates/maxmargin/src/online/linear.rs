@@ -64,6 +64,12 @@ impl LinearPoint {
         (score, average.map_or(score, |average| average + self.mean.first().copied().unwrap_or(0.0)))
     }
 
+    /// The score with the current weights.
+    #[inline(always)]
+    pub(crate) fn score<R: Rows>(&self, rows: &R, row: usize) -> f64 {
+        rows.dot(row, &self.weights.vector) / self.weights.divisor + self.constants.first().copied().unwrap_or(0.0)
+    }
+
     /// w += step · x, for one output.
     #[inline(always)]
     pub(crate) fn add<R: Rows>(&mut self, rows: &R, row: usize, step: f64) {

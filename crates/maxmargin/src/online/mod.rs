@@ -26,7 +26,7 @@ mod two_classes;
 
 pub use classification::ClassificationLearner;
 pub use comparison::ComparisonLearner;
-pub use progress::{Measured, Progress, RECENT};
+pub use progress::{Aggression, Measured, Progress, RECENT};
 pub use progressive::{Auc, Progressive};
 pub(crate) use state::unfit;
 pub use state::{Learned, OnlineState};

@@ -24,10 +24,6 @@ pub(super) struct BoxQuadratic {
     right: Vec<f64>,
 }
 
-fn clip(value: f64, most: f64) -> f64 {
-    value.max(0.0).min(most)
-}
-
 /// The best value of one variable, or none if it is unbounded.
 #[inline(always)]
 pub(super) fn one(b: f64, k: f64, most: f64) -> Option<f64> {
@@ -189,22 +185,10 @@ impl BoxQuadratic {
     }
 }
 
-/// The best step when some variables move together by δ: α_j + δ must stay within 0 and c_j for all of them. Since every
-/// α_j lies between 0 and c_j, δ = 0 is always allowed: L = max(−α_j) ≤ 0 ≤ U = min(c_j − α_j).
-pub(super) fn joint_limits(alpha: &[f64], most: &[f64], members: &[usize]) -> (f64, f64) {
-    let low = members.iter().map(|&j| -alpha[j]).fold(f64::NEG_INFINITY, f64::max);
-    let high = members.iter().map(|&j| most[j] - alpha[j]).fold(f64::INFINITY, f64::min);
-    (low, high)
-}
-
 #[cfg(test)]
 pub(super) fn value(gram: &[f64], b: &[f64], alpha: &[f64]) -> f64 {
     let n = b.len();
     let quadratic: f64 =
         (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| alpha[i] * gram[i * n + j] * alpha[j]).sum();
     b.iter().zip(alpha).map(|(b, a)| b * a).sum::<f64>() - 0.5 * quadratic
-}
-
-pub(super) fn clipped(value: f64, low: f64, high: f64) -> f64 {
-    if low == 0.0 { clip(value, high) } else { value.max(low).min(high) }
 }

@@ -49,22 +49,20 @@
 //! - The last theorem has a factor 1/(|X⁺||X⁻|), which is right if every pair comes once. For T pairs it is 1/T, before
 //!   both the norm and the losses.
 //!
-//! [`bounds`](Bounds) has the bounds that are shown while learning.
+//! `bounds.rs` has the bounds that are shown while learning.
 //!
 //! An intercept is the weight of a constant feature of 1, penalised like the others. Cost: O(entries of the batch) for a
 //! step, n times that for `pa-dca` with n > 2. Nothing is allocated, nothing is random, and it makes one pass.
 
 mod bounds;
 mod box_quadratic;
-mod several_classes;
+mod rule;
 mod step;
 mod store;
 #[cfg(test)]
 mod theorems;
-mod two_classes;
 
-pub use bounds::Bounds;
-use serde::{Deserialize, Serialize};
+pub(crate) use rule::{PairedRule, Ways};
 
 /// How a mini-batch changes the weights. See the top of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,17 +94,4 @@ impl Rule {
         Rule::CorrectMistakes,
         Rule::SingleSlack,
     ];
-}
-
-/// What a missed margin costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Variant {
-    /// PA: no missed margin is accepted, whatever that costs.
-    Pa,
-    /// PA-I: C times the slack.
-    #[default]
-    PaI,
-    /// PA-II: C times the squared slack.
-    PaIi,
 }

@@ -1,8 +1,10 @@
 //! [`Steps`]: the change of the weights for one batch of rows. See the top of `mod.rs` for the rules.
 
+use super::Rule;
 use super::box_quadratic::{BoxQuadratic, one, two};
-use super::{Rule, Variant};
 use crate::data::Rows;
+use crate::online::linear::LinearPoint;
+use crate::wish::Variant;
 
 /// Rows whose margin is 1 up to rounding, as it is after a step, have no loss. A joint step depends on who takes part.
 const RIGHT: f64 = 1.0 - 1e-12;
@@ -17,96 +19,6 @@ pub(crate) struct Member {
     pub(crate) weight: f64,
     /// ‖x‖², without the constant feature.
     pub(crate) square: f64,
-}
-
-/// The weights, and what their average needs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Point {
-    pub(crate) vector: Vec<f64>,
-    /// The weight of the constant feature.
-    pub(crate) constant: f64,
-    pub(crate) average: Option<Average>,
-}
-
-/// The mean of the weights after each row, from a row on. With Δ_s the change at row s, the mean after row t is
-/// w_t − Σ_s (s − 1)·Δ_s / t: a change costs O(entries) here too.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Average {
-    /// Σ_s (s − 1)·Δ_s, with rows counted from the first one that is averaged.
-    pub(crate) late: Vec<f64>,
-    pub(crate) late_constant: f64,
-    /// How many rows are averaged so far.
-    pub(crate) rows: u64,
-    /// How many rows come before the first one.
-    pub(crate) before: u64,
-}
-
-impl Point {
-    /// Adds new features.
-    pub(crate) fn grow(&mut self, features: usize) {
-        if features > self.vector.len() {
-            self.vector.resize(features, 0.0);
-            if let Some(average) = &mut self.average {
-                average.late.resize(features, 0.0);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn add<R: Rows>(&mut self, rows: &R, row: usize, scale: f64) {
-        rows.axpy(row, scale, &mut self.vector);
-        if let Some(average) = &mut self.average
-            && average.rows > 1
-        {
-            rows.axpy(row, scale * (average.rows - 1) as f64, &mut average.late);
-        }
-    }
-
-    #[inline(always)]
-    fn add_constant(&mut self, step: f64) {
-        self.constant += step;
-        if let Some(average) = &mut self.average
-            && average.rows > 1
-        {
-            average.late_constant += step * (average.rows - 1) as f64;
-        }
-    }
-
-    /// Counts a row for the average, before it is learned from.
-    #[inline(always)]
-    pub(super) fn count(&mut self) {
-        if let Some(average) = &mut self.average {
-            if average.before > 0 {
-                average.before -= 1;
-            } else {
-                average.rows += 1;
-            }
-        }
-    }
-
-    /// The score of a row, by the average if there is one.
-    #[inline(always)]
-    pub(super) fn score<R: Rows>(&self, rows: &R, row: usize) -> f64 {
-        let score = rows.dot(row, &self.vector) + self.constant;
-        match &self.average {
-            Some(average) if average.rows > 1 => {
-                score - (rows.dot(row, &average.late) + average.late_constant) / average.rows as f64
-            }
-            _ => score,
-        }
-    }
-
-    /// The weights to predict with and the constant.
-    pub(crate) fn point(&self) -> (Vec<f64>, f64) {
-        match &self.average {
-            Some(average) if average.rows > 1 => {
-                let rows = average.rows as f64;
-                let both = self.vector.iter().zip(&average.late);
-                (both.map(|(w, late)| w - late / rows).collect(), self.constant - average.late_constant / rows)
-            }
-            _ => (self.vector.clone(), self.constant),
-        }
-    }
 }
 
 /// What a step did.
@@ -213,17 +125,17 @@ impl Steps {
 
     /// Learns from a batch of rows of positive weight. `margins` says y·w·x for each of them, if it is known.
     #[inline(always)]
-    pub(crate) fn step<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut Point) -> Change {
+    pub(crate) fn step<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut LinearPoint) -> Change {
         if self.rule == Rule::Sequential || self.rule == Rule::Single {
             return self.one_by_one(rows, batch, point);
         }
-        self.scratch.resize(point.vector.len(), 0.0);
+        self.scratch.resize(point.features(), 0.0);
         if self.rule == Rule::Auc && batch.len() > 2 {
             return self.pair_by_pair(rows, batch, point);
         }
         self.margins.clear();
         for member in batch {
-            self.margins.push(member.sign * (rows.dot(member.row, &point.vector) + self.constant * point.constant));
+            self.margins.push(member.sign * point.score(rows, member.row));
         }
         match self.rule {
             Rule::Dca => self.optimum(rows, batch, point),
@@ -300,7 +212,7 @@ impl Steps {
 
     /// A joint step for the given rows, whose margins are the first ones.
     #[inline(always)]
-    fn joint<R: Rows>(&mut self, rows: &R, members: &[Member], point: &mut Point) -> Change {
+    fn joint<R: Rows>(&mut self, rows: &R, members: &[Member], point: &mut LinearPoint) -> Change {
         let violation = members.len() as f64 - self.margins[..members.len()].iter().sum::<f64>();
         if violation <= 0.0 {
             return Change::default();
@@ -321,7 +233,7 @@ impl Steps {
 
     /// The single slack: the average margin, in which rows count by their weights.
     #[inline(always)]
-    fn average_margin<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut Point) -> Change {
+    fn average_margin<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut LinearPoint) -> Change {
         let total: f64 = batch.iter().map(|member| member.weight).sum();
         let shares = batch.iter().map(|member| member.weight / total);
         let violation = 1.0 - shares.zip(&self.margins).map(|(share, margin)| share * margin).sum::<f64>();
@@ -342,7 +254,7 @@ impl Steps {
         rows: &R,
         members: &[Member],
         Along { violation, square, most, mistake }: Along,
-        point: &mut Point,
+        point: &mut LinearPoint,
         share: impl Fn(&Member) -> f64,
     ) -> Change {
         let Some(a) = one(violation, square, most) else {
@@ -351,9 +263,7 @@ impl Steps {
         for member in members {
             let step = a * share(member);
             point.add(rows, member.row, step);
-            if self.constant != 0.0 {
-                point.add_constant(step);
-            }
+            point.move_constant(0, step);
         }
         let change = Change { dual: a * (violation - 0.5 * a * square), ..Change::default() };
         match mistake {
@@ -364,7 +274,7 @@ impl Steps {
 
     /// A step for a single row whose margin y·w·x is known.
     #[inline(always)]
-    pub(crate) fn single<R: Rows>(&self, rows: &R, member: Member, margin: f64, point: &mut Point) -> Change {
+    pub(crate) fn single<R: Rows>(&self, rows: &R, member: Member, margin: f64, point: &mut LinearPoint) -> Change {
         let violation = 1.0 - margin;
         if violation <= 0.0 {
             return Change::default();
@@ -376,22 +286,22 @@ impl Steps {
     }
 
     #[inline(always)]
-    fn one_by_one<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut Point) -> Change {
+    fn one_by_one<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut LinearPoint) -> Change {
         let mut all = Change::default();
         for member in batch {
-            let margin = member.sign * (rows.dot(member.row, &point.vector) + self.constant * point.constant);
+            let margin = member.sign * point.score(rows, member.row);
             all.include(self.single(rows, *member, margin, point));
         }
         all
     }
 
     /// `pa-auc` for more than two rows: positive and negative rows stand in turn.
-    fn pair_by_pair<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut Point) -> Change {
+    fn pair_by_pair<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut LinearPoint) -> Change {
         let mut all = Change::default();
         for pair in batch.chunks_exact(2).filter(|pair| pair[0].sign != pair[1].sign) {
             self.margins.clear();
             for member in pair {
-                self.margins.push(member.sign * (rows.dot(member.row, &point.vector) + self.constant * point.constant));
+                self.margins.push(member.sign * point.score(rows, member.row));
             }
             all.include(self.joint(rows, pair, point));
         }
@@ -400,7 +310,7 @@ impl Steps {
 
     /// The optimum of the dual.
     #[inline(always)]
-    fn optimum<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut Point) -> Change {
+    fn optimum<R: Rows>(&mut self, rows: &R, batch: &[Member], point: &mut LinearPoint) -> Change {
         if self.margins.iter().all(|&margin| margin >= 1.0) {
             return Change::default();
         }
@@ -423,9 +333,7 @@ impl Steps {
             let step = self.alpha[i] * member.sign;
             if step != 0.0 {
                 point.add(rows, member.row, step);
-                if self.constant != 0.0 {
-                    point.add_constant(step);
-                }
+                point.move_constant(0, step);
             }
         }
         let change = Change { dual, ..Change::default() };
@@ -447,7 +355,7 @@ impl Steps {
     }
 
     #[inline(always)]
-    fn optimum_of_two<R: Rows>(&mut self, rows: &R, batch: [Member; 2], point: &mut Point) -> Change {
+    fn optimum_of_two<R: Rows>(&mut self, rows: &R, batch: [Member; 2], point: &mut LinearPoint) -> Change {
         let [first, second] = batch;
         let limits = [self.limits(first.weight), self.limits(second.weight)];
         let b = [1.0 - self.margins[0], 1.0 - self.margins[1]];
@@ -460,9 +368,7 @@ impl Steps {
             let step = alpha * member.sign;
             if step != 0.0 {
                 point.add(rows, member.row, step);
-                if self.constant != 0.0 {
-                    point.add_constant(step);
-                }
+                point.move_constant(0, step);
             }
         }
         let [a, c] = alpha;

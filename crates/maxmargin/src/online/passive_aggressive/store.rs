@@ -12,6 +12,7 @@
 use super::step::Member;
 use crate::data::Rows;
 use crate::data::row_loops::{dense_axpy, dense_dot, sparse_axpy, sparse_dot};
+use crate::online::state::OnlineState;
 
 /// A copy of a row. Dense rows have no indices.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,32 +88,77 @@ impl Store {
 
     /// Copies a row into the ring of its class.
     #[inline]
-    pub(super) fn keep<R: Rows>(&mut self, rows: &R, row: usize, dense: bool, positive: bool, weight: f64) {
+    pub(super) fn keep<R: Rows>(&mut self, rows: &R, row: usize, positive: bool, weight: f64) {
         let ring = &mut self.rings[usize::from(!positive)];
         if ring.rows.len() < self.capacity {
-            ring.next = ring.rows.len();
             ring.rows.push(StoredRow::default());
         }
         let kept = &mut ring.rows[ring.next];
         kept.indices.clear();
         kept.values.clear();
+        let mut dense = true;
+        rows.each(row, |column, value| {
+            dense &= column == kept.values.len();
+            kept.indices.push(column as u32);
+            kept.values.push(value);
+        });
+        // A row whose columns are 0, 1, 2 … needs no indices.
         if dense {
-            rows.each(row, |_, value| kept.values.push(value));
-        } else {
-            rows.each(row, |column, value| {
-                kept.indices.push(column as u32);
-                kept.values.push(value);
-            });
+            kept.indices.clear();
         }
         (kept.square, kept.weight) = (square_of(&kept.values), weight);
         ring.next = (ring.next + 1) % self.capacity;
         ring.waiting += 1;
     }
 
-    /// Restores what follows from the values, for rows that come from a file.
-    pub(super) fn complete(&mut self) {
-        let rows = self.rings.iter_mut().flat_map(|ring| &mut ring.rows);
-        rows.for_each(|row| row.square = square_of(&row.values));
+    /// Puts everything into a state. For each class: `rows-places` has where the next row goes, whose turn it is, how many
+    /// wait, and how many rows there are; `rows-lengths` has the number of indices and of values of each row.
+    pub(super) fn put(&self, state: &mut OnlineState) {
+        let rows = || self.rings.iter().flat_map(|ring| &ring.rows);
+        let places = self.rings.iter().flat_map(|ring| [ring.next, ring.turn, ring.waiting, ring.rows.len()]);
+        state.put_counts("rows-places", places.map(|place| place as u64).collect());
+        let lengths = rows().flat_map(|row| [row.indices.len(), row.values.len()]);
+        state.put_counts("rows-lengths", lengths.map(|length| length as u64).collect());
+        state.put_counts("rows-indices", rows().flat_map(|row| &row.indices).map(|&index| u64::from(index)).collect());
+        state.put_reals("rows-values", rows().flat_map(|row| &row.values).copied().collect());
+        state.put_reals("rows-weights", rows().map(|row| row.weight).collect());
+    }
+
+    /// Takes everything out again; none if it is invalid.
+    pub(super) fn take(state: &OnlineState, capacity: usize, half: usize) -> Option<Store> {
+        let places = state.counts("rows-places")?.as_chunks::<4>();
+        let mut lengths = state.counts("rows-lengths")?.chunks_exact(2);
+        let (mut indices, mut values) = (state.counts("rows-indices")?, state.reals("rows-values")?);
+        let mut weights = state.reals("rows-weights")?.iter();
+        let mut store = Store::new(capacity);
+        let ([first, second], []) = places else { return None };
+        for (ring, place) in store.rings.iter_mut().zip([first, second]) {
+            let [next, turn, waiting, count] = place.map(|place| usize::try_from(place).ok());
+            (ring.next, ring.turn, ring.waiting) = (next?, turn?, waiting?);
+            let count = count.filter(|&count| count <= capacity)?;
+            for _ in 0..count {
+                let &[own, length] = lengths.next()? else { return None };
+                let (own, rest) = indices.split_at_checked(usize::try_from(own).ok()?)?;
+                let (row, left) = values.split_at_checked(usize::try_from(length).ok()?)?;
+                (indices, values) = (rest, left);
+                let weight = weights.next().copied().filter(|weight| *weight > 0.0)?;
+                let own = own.iter().map(|&index| u32::try_from(index).ok()).collect::<Option<Vec<u32>>>()?;
+                if !own.is_empty() && own.len() != row.len() {
+                    return None;
+                }
+                let square = square_of(row);
+                ring.rows.push(StoredRow { indices: own, values: row.to_vec(), weight, square });
+            }
+            let fits = ring.waiting <= half.min(count)
+                && ring.turn <= count
+                && ring.next < capacity
+                && (count == capacity || ring.next == count);
+            if !fits {
+                return None;
+            }
+        }
+        let all = lengths.next().is_none() && indices.is_empty() && values.is_empty() && weights.next().is_none();
+        all.then_some(store)
     }
 
     /// Puts the next batch of at most 2 · `half` rows into `batch`, if it is due: positive and negative rows in turn.

@@ -21,8 +21,8 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::structured::ClassMeasure;
 use crate::wish::{
-    Intercept, LEARNING, Regularisation, STREAM_BATCH, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_SCHEDULE,
-    Setting, Solver, Value, Wish,
+    Intercept, LEARNING, PA_VARIANT, Regularisation, STREAM_AVERAGE, STREAM_BATCH, STREAM_C, STREAM_LAMBDA,
+    STREAM_LOSS, STREAM_RATE, STREAM_RESERVOIR, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -256,18 +256,23 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 };
 
 /// The settings for learning classes from a stream.
-const STREAMED: [Setting; 10] = [
+const STREAMED: [Setting; 14] = [
     Setting {
         name: "solver",
         heading: LEARNING,
         aliases: &[],
-        help: "How to step [default: averaged-sgd]",
+        help: "How to step: by gradients; or by the least change that is right about a row (pa), or about a batch with \
+               as many rows of one class as of the other (the other pa-…) [default: averaged-sgd]",
         placeholder: "",
-        value: Value::Name(|| [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos].map(Solver::name).to_vec()),
+        value: Value::Name(|| {
+            let gradients = [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos];
+            gradients.into_iter().chain(Solver::PAIRED).map(Solver::name).collect()
+        }),
         place: "solver",
     },
     STREAM_LOSS,
     STREAM_LAMBDA,
+    STREAM_C,
     INTERCEPT,
     Setting { help: "Weights of the classes: LABEL=W,LABEL=W", ..CLASS_WEIGHT },
     POSITIVE,
@@ -284,6 +289,9 @@ const STREAMED: [Setting; 10] = [
     STREAM_SCHEDULE,
     STREAM_RATE,
     STREAM_BATCH,
+    PA_VARIANT,
+    STREAM_RESERVOIR,
+    STREAM_AVERAGE,
 ];
 
 impl ClassifySettings {
