@@ -93,7 +93,7 @@ fn settings_that_no_stream_can_follow_are_refused() {
     bench.write("two.txt", "0 1:1\n1 2:1\n");
     bench.write("pairs.csv", "left,right,outcome\na,b,left\n");
     for (line, code) in [
-        ("two.txt -c 1", "MM0405"),
+        ("two.txt -c 1", "MM0402"),
         ("two.txt --solver newton", "MM0405"),
         ("two.txt --solver pegasos --rate 0.1", "MM0402"),
         ("two.txt --class-weight balanced", "MM0402"),

@@ -5,6 +5,7 @@ use super::bounds::Bounds;
 use super::step::{Change, Member, Steps};
 use super::store::Store;
 use crate::data::Rows;
+use crate::data::row_loops::for_this_machine;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::online::linear::LinearPoint;
@@ -129,6 +130,16 @@ impl PairedRule {
     }
 }
 
+for_this_machine! {
+    /// A step on rows that are kept. It is compiled once for all layouts of the rows of the stream.
+    fn step_on[](steps: &mut Steps, store: &Store, batch: &[Member], point: &mut LinearPoint) -> Change = step_on_plainly
+}
+
+#[inline(always)]
+fn step_on_plainly(steps: &mut Steps, store: &Store, batch: &[Member], point: &mut LinearPoint) -> Change {
+    steps.step(store, batch, point)
+}
+
 /// ‖x‖²
 #[inline(always)]
 fn square<R: Rows>(rows: &R, row: usize) -> f64 {
@@ -163,7 +174,7 @@ impl TwoClassRule for PairedRule {
                     Some(store) => {
                         store.keep(rows, row, sign > 0.0, weight);
                         if store.batch(self.ways.batch / 2, &mut self.batch) && !self.batch.is_empty() {
-                            self.bounds.add(self.steps.step(&**store, &self.batch, point));
+                            self.bounds.add(step_on(&mut self.steps, store, &self.batch, point));
                         }
                     }
                 }
