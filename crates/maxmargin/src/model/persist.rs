@@ -290,7 +290,7 @@ impl Model {
         }
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
-            Some(Witness::Classes(dual)) => dual.is_sound(self.certificate.rows as usize, self.decoder.outputs()),
+            Some(Witness::Classes(dual)) => dual.is_sound(self.certificate.blocks() as usize, self.decoder.outputs()),
             Some(Witness::Cuts(cuts)) => {
                 let dim = own.len() + self.free_scalars().len();
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
@@ -299,7 +299,7 @@ impl Model {
             Some(Witness::Rounded(width)) => width.is_finite() && *width > 0.0,
             Some(Witness::Columns(columns)) => {
                 let (outputs, constants) = (self.scorer.outputs(), usize::from(!intercepts.is_empty()));
-                fits(columns, outputs, self.certificate.rows, self.features() + constants)
+                fits(columns, outputs, self.certificate.blocks(), self.features() + constants)
             }
             // The number of examples belongs to the task.
             Some(Witness::Outputs(dual)) => dual.is_sound(dual.examples()),
