@@ -439,8 +439,9 @@ fn spoken(train: Dataset, test: Dataset) -> Trial<'static> {
     let parts = move |digit: usize| {
         let own = |value: f64| value == digit as f64;
         let (all, tested) = (Rows::of(&train, own)?, Rows::of(&test, own)?);
-        let part =
-            |judged: bool| (0..all.len()).filter(|row| (bits(7, *row as u64) % 5 == 0) == judged).collect::<Vec<_>>();
+        let part = |judged: bool| {
+            (0..all.len()).filter(|row| bits(7, *row as u64).is_multiple_of(5) == judged).collect::<Vec<_>>()
+        };
         Ok(Parts { learned: all.chosen(&part(false)), judged: all.chosen(&part(true)), tested })
     };
     Trial {

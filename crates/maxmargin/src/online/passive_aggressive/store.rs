@@ -175,8 +175,8 @@ impl Store {
         }
         let sizes = [0, 1].map(|class| half.min(self.rings[class].rows.len()));
         for place in 0..sizes[0].max(sizes[1]) {
-            for class in 0..2 {
-                if place < sizes[class] {
+            for (class, &size) in sizes.iter().enumerate() {
+                if place < size {
                     let row = self.member(class, place);
                     batch.push(row);
                 }

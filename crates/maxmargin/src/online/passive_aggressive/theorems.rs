@@ -40,17 +40,23 @@ fn referee(start: &[f64], constraints: &[Constraint], variant: Variant) -> Vec<f
     let (mut i, mut j, mut v, mut right) = (vec![], vec![], vec![], vec![]);
     for (at, constraint) in constraints.iter().enumerate() {
         for (column, value) in constraint.direction.iter().enumerate() {
-            (i.push(at), j.push(column), v.push(-value));
+            i.push(at);
+            j.push(column);
+            v.push(-value);
         }
         if slacks > 0 {
-            (i.push(at), j.push(dim + at), v.push(-1.0));
+            i.push(at);
+            j.push(dim + at);
+            v.push(-1.0);
         }
         right.push(dot(&constraint.direction, start) - constraint.margin);
     }
     // The squares alone keep slacks from falling below zero. Naming that limit too would slow the solver down.
     let limited = if variant == Variant::PaI { slacks } else { 0 };
     for slack in 0..limited {
-        (i.push(count + slack), j.push(dim + slack), v.push(-1.0));
+        i.push(count + slack);
+        j.push(dim + slack);
+        v.push(-1.0);
         right.push(0.0);
     }
     let a = CscMatrix::new_from_triplets(count + limited, variables, i, j, v);
@@ -728,7 +734,8 @@ fn skewed(rows: usize, one_in: usize, seed: u64, sparse: bool) -> (Matrix, Vec<b
     let (mut starts, mut indices, mut entries) = (vec![0u64], Vec::<u32>::new(), Vec::<f64>::new());
     for row in values {
         for (column, value) in row.into_iter().enumerate().filter(|entry| entry.1 != 0.0) {
-            (indices.push(column as u32), entries.push(value));
+            indices.push(column as u32);
+            entries.push(value);
         }
         starts.push(indices.len() as u64);
     }
@@ -918,6 +925,7 @@ fn seconds() -> f64 {
 /// How many rows a second are learned from, about 150 of 47,152 features each.
 #[test]
 #[ignore = "a measurement"]
+#[expect(clippy::print_stdout, reason = "it prints what it measures")]
 fn speed() {
     let (rows, features, entries) = (20_000usize, 47_152u64, 150usize);
     let mut random = Random::new(1, 1, 1);
