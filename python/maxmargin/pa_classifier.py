@@ -338,7 +338,7 @@ class PAClassifier(LabelEstimator):
         rows = 1 if len(self.classes_) == 2 else len(self.classes_)
         intercepts = model.intercepts if len(model.intercepts) else np.zeros(rows)
         self.intercept_ = self._by_class(intercepts)
-        self.coef_ = self._by_class(np.atleast_2d(model.weights))
+        self.coef_ = self._by_class(np.atleast_2d(np.asarray(model.weights)))
         self.n_iter_, self.t_ = passes, learner.seen + 1
         self.progress_ = learner.progress
 
