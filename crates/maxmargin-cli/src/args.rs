@@ -139,7 +139,7 @@ impl Learns for TrainArguments {
 /// `learn`
 #[derive(Args, Debug)]
 pub(crate) struct LearnArguments {
-    /// The stream: rows with targets, or a table of pairs for compare; `-` is standard input
+    /// The stream: rows with targets, or a table of pairs for compare and rank; `-` is standard input
     pub(crate) file: String,
     /// Pairs name rows of this file, in columns left,right,outcome[,weight]
     #[arg(long, value_name = "ITEMS")]

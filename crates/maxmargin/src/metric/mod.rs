@@ -101,6 +101,7 @@ pub use bootstrap::Interval;
 pub(crate) use bootstrap::quantile;
 pub use comparisons::{confusion, decided_scores};
 pub use judged::{Evaluation, Judged, Truth};
+pub(crate) use ndcg::ndcg_of_list;
 pub use roc::roc_curve;
 pub use spans::TagNames;
 pub use table::{ByClass, ClassTable, Confused};

@@ -4,6 +4,7 @@
 //! and Langford, Beating the hold-out, COLT 1999). Memory is constant, and all counts have 64 bits.
 
 use super::progressive::{Auc, BUCKETS, WORDS, bucket};
+use super::state::OnlineState;
 
 /// How many of the last examples the recent values cover.
 pub const RECENT: u64 = 8192;
@@ -115,6 +116,58 @@ impl Errors {
         let errors = Errors { seen, wrong, recent: Box::new(*recent) };
         let recent: u64 = errors.recent.iter().map(|word| u64::from(word.count_ones())).sum();
         (wrong <= seen && recent <= wrong && recent <= seen && seen < u64::MAX / 2).then_some(errors)
+    }
+}
+
+/// The mean of a metric that each example has: of all, and of the last [`RECENT`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Means {
+    seen: u64,
+    sum: f64,
+    /// The last values. Value number n is in place n modulo [`RECENT`].
+    recent: Vec<f32>,
+}
+
+impl Means {
+    /// Counts a value.
+    pub(crate) fn count(&mut self, value: f64) {
+        let place = (self.seen % RECENT) as usize;
+        match self.recent.get_mut(place) {
+            Some(slot) => *slot = value as f32,
+            None => self.recent.push(value as f32),
+        }
+        self.sum += value;
+        self.seen += 1;
+    }
+
+    /// Values counted.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// The metric with this name.
+    pub(crate) fn measured(&self, name: &'static str) -> Measured {
+        let recent: f64 = self.recent.iter().map(|value| f64::from(*value)).sum();
+        Measured {
+            name,
+            all: (self.seen > 0).then(|| self.sum / self.seen as f64),
+            recent: (self.seen > 0).then(|| recent / self.recent.len() as f64),
+        }
+    }
+
+    /// Puts the values into a state: the sum and the last values, and their number.
+    pub(crate) fn put(&self, name: &str, state: &mut OnlineState) {
+        let recent = self.recent.iter().map(|value| f64::from(*value));
+        state.put_reals(name, std::iter::once(self.sum).chain(recent).collect());
+        state.put_counts(&format!("{name}-seen"), vec![self.seen]);
+    }
+
+    /// Takes them out again; none if they are invalid.
+    pub(crate) fn take(name: &str, state: &OnlineState) -> Option<Means> {
+        let (&sum, recent) = state.reals(name)?.split_first()?;
+        let &[seen] = state.counts(&format!("{name}-seen"))? else { return None };
+        let fits = recent.len() as u64 == seen.min(RECENT) && seen < u64::MAX / 2;
+        fits.then(|| Means { seen, sum, recent: recent.iter().map(|&value| value as f32).collect() })
     }
 }
 
@@ -237,6 +290,23 @@ mod tests {
             counts.flip();
             prop_assert_eq!(counts, turned);
         }
+    }
+
+    #[test]
+    fn the_recent_mean_forgets_what_is_older() {
+        let mut random = Random::new(4, 0, 0);
+        let stream: Vec<f64> = (0..2 * RECENT + 5).map(|_| f64::from(random.uniform() as f32)).collect();
+        let mut means = Means::default();
+        stream.iter().for_each(|&value| means.count(value));
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let measured = means.measured("mae");
+        assert!((measured.all.expect("values") - mean(&stream)).abs() < 1e-12);
+        assert!((measured.recent.expect("values") - mean(&stream[stream.len() - RECENT as usize..])).abs() < 1e-12);
+        let mut state = OnlineState::default();
+        means.put("means", &mut state);
+        assert_eq!(Means::take("means", &state), Some(means));
+        state.put_counts("means-seen", vec![3]);
+        assert_eq!(Means::take("means", &state), None);
     }
 
     #[test]

@@ -323,7 +323,8 @@ impl Settings {
             );
         }
         let profile = self.task.task().profile();
-        if let Some(name) = given.iter().find(|name| profile.setting(name).is_none()) {
+        let streamed = |name: &&&str| profile.streamed.iter().any(|setting| setting.name == **name);
+        if let Some(name) = given.iter().find(|name| profile.setting(name).is_none() && !streamed(name)) {
             return bad(
                 format!("⟦{name}⟧ is not a setting of `{}`", profile.name),
                 format!("leave ⟦{name}⟧ out, or use another task"),
@@ -369,11 +370,15 @@ impl Settings {
         if self.solver != Solver::PassiveAggressive {
             return Ok(());
         }
-        if !self.comparison().is_some_and(CompareSettings::learns_threshold) || self.kernel != KernelSettings::default()
-        {
+        let learns = match &self.task {
+            TaskSettings::Compare(task) => task.learns_threshold(),
+            TaskSettings::Classify(_) | TaskSettings::Rank(_) => true,
+            _ => false,
+        };
+        if !learns || self.kernel != KernelSettings::default() {
             return bad(
-                "passive-aggressive steps learn weights from a stream of comparisons",
-                "use `maxmargin learn compare`, or leave ⟦solver⟧ out",
+                "passive-aggressive steps learn weights of features from a stream",
+                "use `maxmargin learn`, or leave ⟦solver⟧ out",
             );
         }
         if self.loss == Loss::Logistic {

@@ -144,6 +144,9 @@ pub struct Stochastic {
     /// rows at the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_from: Option<u64>,
+    /// For a stream: the number of steps after which the first rate is found anew; by default it is found once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recalibrate: Option<u64>,
 }
 
 impl Default for Stochastic {
@@ -158,6 +161,7 @@ impl Default for Stochastic {
             pa_variant: None,
             reservoir: None,
             average_from: None,
+            recalibrate: None,
         }
     }
 }
@@ -175,6 +179,7 @@ impl Stochastic {
             (self.pa_variant.is_some(), "pa-variant"),
             (self.reservoir.is_some(), "reservoir"),
             (self.average_from.is_some(), "average-from"),
+            (self.recalibrate.is_some(), "recalibrate"),
         ];
         set.into_iter().filter_map(|(set, name)| set.then_some(name)).collect()
     }

@@ -14,6 +14,17 @@ pub(crate) const STREAM_LOSS: Setting = Setting {
     place: "loss",
 };
 
+/// The limit of passive-aggressive steps.
+pub(crate) const STREAM_C: Setting = Setting {
+    name: "c",
+    heading: LEARNING,
+    aliases: &[],
+    help: "The most that one example may move the weights: the aggressiveness of passive-aggressive steps [default: 0.1]",
+    placeholder: "C",
+    value: Value::Number(Range::Positive),
+    place: "regularisation.(c)",
+};
+
 /// The weight of the penalty. A stream has no known number of examples, so that C would have no meaning for gradient
 /// steps.
 pub(crate) const STREAM_LAMBDA: Setting = Setting {
@@ -43,7 +54,8 @@ pub(crate) const STREAM_RATE: Setting = Setting {
     name: "rate",
     heading: STOCHASTIC,
     aliases: &[],
-    help: "The first rate E of the schedule, for sgd and averaged-sgd [default: 0.1]",
+    help: "The first rate E of the schedule, for sgd and averaged-sgd [default: found on the \
+           first examples]",
     placeholder: "E",
     value: Value::Number(Range::Positive),
     place: "stochastic.rate",
@@ -60,15 +72,15 @@ pub(crate) const STREAM_BATCH: Setting = Setting {
     place: "stochastic.batch",
 };
 
-/// The weight of the slack of a passive-aggressive step.
-pub(crate) const STREAM_C: Setting = Setting {
-    name: "c",
-    heading: LEARNING,
+/// When the first length is found anew.
+pub(crate) const STREAM_RECALIBRATE: Setting = Setting {
+    name: "recalibrate",
+    heading: STOCHASTIC,
     aliases: &[],
-    help: "The most that one row may move the weights: the aggressiveness of passive-aggressive steps [default: 0.1]",
-    placeholder: "C",
-    value: Value::Number(Range::Positive),
-    place: "regularisation.(c)",
+    help: "Find the first rate anew after every N steps, such as 100000, for streams that drift [default: once]",
+    placeholder: "N",
+    value: Value::Whole(1, u64::MAX >> 1),
+    place: "stochastic.recalibrate",
 };
 
 /// What a missed margin costs such a step.

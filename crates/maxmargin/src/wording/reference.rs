@@ -59,6 +59,7 @@ pub const NAMES: &[&str] = &[
     "probability",
     "project",
     "rate",
+    "recalibrate",
     "rescale",
     "reservoir",
     "sample",

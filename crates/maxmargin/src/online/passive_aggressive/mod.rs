@@ -57,12 +57,14 @@
 mod bounds;
 mod box_quadratic;
 mod rule;
+mod several_classes;
 mod step;
 mod store;
 #[cfg(test)]
 mod theorems;
 
 pub(crate) use rule::{PairedRule, Ways};
+pub(crate) use several_classes::class_step;
 
 /// How a mini-batch changes the weights. See the top of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,7 +39,7 @@ impl Ways {
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
         let solver = settings.solver;
         let rule = match solver {
-            Solver::Pa => Rule::Single,
+            Solver::Pa | Solver::PassiveAggressive => Rule::Single,
             Solver::PaDca => Rule::Dca,
             Solver::PaSequential => Rule::Sequential,
             Solver::PaAuc => Rule::Auc,
@@ -48,7 +48,9 @@ impl Ways {
             Solver::PaSingleSlack => Rule::SingleSlack,
             other => return bad(format!("`{}` is not passive-aggressive", other.name()), "use ⟦solver=pa-dca⟧"),
         };
-        if settings.loss != Loss::Hinge {
+        // The name that all tasks share takes the variant from the loss.
+        let shared = solver == Solver::PassiveAggressive;
+        if settings.loss != Loss::Hinge && !(shared && settings.loss == Loss::SquaredHinge) {
             return bad(
                 format!("`{}` has the hinge", solver.name()),
                 "leave ⟦loss⟧ out; ⟦pa-variant=pa-2⟧ squares the slack",
@@ -57,14 +59,18 @@ impl Ways {
         let Regularisation::C(c) = settings.regularisation else {
             return bad(format!("`{}` takes ⟦c⟧, and not ⟦lambda⟧", solver.name()), "use ⟦c⟧ instead");
         };
-        let Stochastic { pa_variant, batch, reservoir, average_from, rate, schedule, .. } = settings.stochastic;
-        if rate.is_some() || schedule.is_some() {
+        let Stochastic { pa_variant, batch, reservoir, average_from, rate, schedule, recalibrate, .. } =
+            settings.stochastic;
+        if rate.is_some() || schedule.is_some() || recalibrate.is_some() {
             return bad(
                 format!("`{}` finds the length of each step itself", solver.name()),
-                "leave ⟦rate⟧ and ⟦schedule⟧ out",
+                "leave ⟦rate⟧, ⟦schedule⟧ and ⟦recalibrate⟧ out",
             );
         }
-        let variant = pa_variant.unwrap_or_default();
+        let variant = match settings.loss {
+            Loss::SquaredHinge => Variant::PaIi,
+            _ => pa_variant.unwrap_or_default(),
+        };
         if rule == Rule::Single && (batch > 1 || reservoir.is_some()) {
             return bad(
                 "`pa` learns from each row alone".to_string(),
@@ -200,7 +206,7 @@ impl TwoClassRule for PairedRule {
         }
     }
 
-    fn take(&mut self, state: &OnlineState) -> Option<()> {
+    fn take(&mut self, state: &OnlineState, _step: u64) -> Option<()> {
         self.bounds = Bounds::take(state)?;
         if let Some(store) = &mut self.store {
             **store = Store::take(state, self.ways.reservoir, self.ways.batch / 2)?;

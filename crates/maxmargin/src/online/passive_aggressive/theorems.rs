@@ -780,7 +780,7 @@ impl Run {
         let mut state = OnlineState::default();
         self.rule.put(&mut state);
         let mut rule = PairedRule::new(self.ways);
-        rule.take(&state).expect("what was put can be taken");
+        rule.take(&state, 0).expect("what was put can be taken");
         Run { rule, ..self }
     }
 
@@ -833,7 +833,7 @@ fn a_state_that_does_not_fit_is_refused() {
     run.learn(&matrix, &signs_of(&positive), &[1.0; 100], 0..100);
     let mut state = OnlineState::default();
     run.rule.put(&mut state);
-    let taken = |state: &OnlineState| PairedRule::new(run.ways).take(state).is_some();
+    let taken = |state: &OnlineState| PairedRule::new(run.ways).take(state, 0).is_some();
     assert!(taken(&state));
     for name in ["rows-places", "rows-lengths", "rows-indices", "mistakes"] {
         let mut damaged = state.clone();

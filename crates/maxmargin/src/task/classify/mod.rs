@@ -22,7 +22,7 @@ use crate::loss::Loss;
 use crate::structured::ClassMeasure;
 use crate::wish::{
     Intercept, LEARNING, PA_VARIANT, Regularisation, STREAM_AVERAGE, STREAM_BATCH, STREAM_C, STREAM_LAMBDA,
-    STREAM_LOSS, STREAM_RATE, STREAM_RESERVOIR, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
+    STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_RESERVOIR, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,6 +164,18 @@ const CLASS_WEIGHT: Setting = Setting {
     place: "task.class-weight",
 };
 
+/// How more than two classes are told apart.
+const MULTICLASS: Setting = Setting {
+    name: "multiclass",
+    heading: LEARNING,
+    aliases: &[],
+    help: "How to tell more than two classes apart. Two classes take one score unless this is given [default: \
+           joint; weston-watkins with ⟦loss=squared-hinge⟧]",
+    placeholder: "FORM",
+    value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
+    place: "task.multiclass",
+};
+
 /// The positive label.
 const POSITIVE: Setting = Setting {
     name: "positive",
@@ -183,16 +195,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
         INTERCEPT,
         CLASS_WEIGHT,
         POSITIVE,
-        Setting {
-            name: "multiclass",
-            heading: LEARNING,
-            aliases: &[],
-            help: "How to tell more than two classes apart. Two classes take one score unless this is given [default: \
-                   joint; weston-watkins with ⟦loss=squared-hinge⟧]",
-            placeholder: "FORM",
-            value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
-            place: "task.multiclass",
-        },
+        MULTICLASS,
         Setting {
             name: "code",
             heading: LEARNING,
@@ -256,7 +259,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 };
 
 /// The settings for learning classes from a stream.
-const STREAMED: [Setting; 14] = [
+const STREAMED: [Setting; 16] = [
     Setting {
         name: "solver",
         heading: LEARNING,
@@ -265,17 +268,22 @@ const STREAMED: [Setting; 14] = [
                as many rows of one class as of the other (the other pa-…) [default: averaged-sgd]",
         placeholder: "",
         value: Value::Name(|| {
-            let gradients = [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos];
-            gradients.into_iter().chain(Solver::PAIRED).map(Solver::name).collect()
+            let own = [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos, Solver::PassiveAggressive];
+            own.into_iter().chain(Solver::PAIRED).map(Solver::name).collect()
         }),
         place: "solver",
     },
     STREAM_LOSS,
-    STREAM_LAMBDA,
     STREAM_C,
+    STREAM_LAMBDA,
     INTERCEPT,
     Setting { help: "Weights of the classes: LABEL=W,LABEL=W", ..CLASS_WEIGHT },
     POSITIVE,
+    Setting {
+        help: "How to tell more than two classes apart: joint, weston-watkins or one-vs-rest. Two classes take one score \
+               unless this is given [default: joint; weston-watkins with ⟦loss=squared-hinge⟧]",
+        ..MULTICLASS
+    },
     Setting {
         name: "classes",
         heading: LEARNING,
@@ -288,6 +296,7 @@ const STREAMED: [Setting; 14] = [
     },
     STREAM_SCHEDULE,
     STREAM_RATE,
+    STREAM_RECALIBRATE,
     STREAM_BATCH,
     PA_VARIANT,
     STREAM_RESERVOIR,
