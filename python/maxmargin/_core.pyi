@@ -330,18 +330,18 @@ class Learner:
 
 @final
 class RowLearner:
-    """Learner that trains on rows of classes, one after the other."""
+    """Learner that trains on rows of classes, or on pairs to rank, one after the other."""
 
     def __new__(cls, settings: str, model: Model | None = None) -> RowLearner: ...
     def learn(self, data: Dataset) -> None:
-        """Train on all rows of the data, in order. After an error, the state is that before the call."""
+        """Train on all rows or pairs of the data, in order. After an error, the state is that before the call."""
 
     def model(self, feature_names: Sequence[str] | None = None) -> Model:
         """The model so far."""
 
     @property
     def seen(self) -> int:
-        """Number of rows used so far."""
+        """Number of rows or pairs used so far."""
 
     @property
     def totals(self) -> tuple[float, float]:

@@ -218,7 +218,7 @@ class PAClassifier(LabelEstimator):
             elif not np.array_equal(given, self.classes_):
                 raise ValueError(f"classes are {given.tolist()}, and were {self.classes_.tolist()} at the first call")
         if len(self.classes_) < 2:
-            raise ValueError(f"classes holds only one class, {self.classes_[0]!r}: two are needed")
+            raise ValueError(f"classes holds only one class, {self.classes_.tolist()[0]!r}: two are needed")
         self._are_known(y)
         weights = arrays.weights("sample_weight", sample_weight, X.shape[0])
         self._learn(X, y, weights)
@@ -230,7 +230,7 @@ class PAClassifier(LabelEstimator):
         found = distinct(y)
         unknown = found[~np.isin(found, self.classes_)]
         if len(unknown):
-            raise ValueError(f"y holds the class {unknown[0]!r}, and the classes are {self.classes_.tolist()}")
+            raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, and the classes are {self.classes_.tolist()}")
 
     def _options(self) -> dict[str, Any]:
         """The settings of the core."""

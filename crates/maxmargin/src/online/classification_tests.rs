@@ -78,7 +78,7 @@ fn gradient_steps_are_those_of_weights_that_are_shrunk_one_by_one() {
                         let near = (got - expected).abs() < 1e-9 * (1.0 + expected.abs());
                         assert!(near, "{solver:?} {loss:?} {batch}: {got} {expected}");
                     }
-                    assert!((constant.unwrap_or(0.0) - b).abs() < 1e-9, "{solver:?} {loss:?} {batch}");
+                    assert!((constant.first().copied().unwrap_or(0.0) - b).abs() < 1e-9, "{solver:?} {loss:?} {batch}");
                     assert_eq!(learner.progress().metric("error").and_then(|error| error.all), Some(wrong));
                     assert!((learner.totals().0 - losses).abs() < 1e-7 * losses, "{:?} {losses}", learner.totals());
                 }

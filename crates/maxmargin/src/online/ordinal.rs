@@ -229,7 +229,14 @@ impl OrdinalLearner {
     pub fn progress(&self) -> Progress {
         let Tally { loss, weight, errors, distance, .. } = &self.tally;
         let metrics = vec![distance.measured("mae"), errors.measured("error")];
-        Progress { unit: ("row", "rows"), examples: self.seen(), weight: *weight, loss: *loss, metrics, aggression: None }
+        Progress {
+            unit: ("row", "rows"),
+            examples: self.seen(),
+            weight: *weight,
+            loss: *loss,
+            metrics,
+            aggression: None,
+        }
     }
 
     /// The meaning of the scores, or an error if only one rank is known.

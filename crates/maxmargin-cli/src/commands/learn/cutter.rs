@@ -7,9 +7,9 @@ use std::ops::Range;
 /// Keeps the examples that were not used yet. Blocks are joined only if they must be.
 #[derive(Default)]
 pub(super) struct Cutter {
-    pieces: Vec<Dataset>,
+    pub(super) pieces: Vec<Dataset>,
     /// Number of examples of the first piece that were used.
-    used: usize,
+    pub(super) used: usize,
     /// Whether pairs name rows of one table of items, which all blocks share.
     pub(super) items: bool,
 }

@@ -249,8 +249,8 @@ fn learned(solver: Solver, variant: &str, c: f64, rows: &Dataset) -> Result<(Vec
     let before = seconds(began);
     learner.learn(rows, 0..rows.rows())?;
     let rate = rows.rows() as f64 / (seconds(began) - before);
-    let (weights, constant) = learner.point();
-    Ok((weights, constant.unwrap_or(0.0), rate))
+    let (weights, constants) = learner.point();
+    Ok((weights, constants.first().copied().unwrap_or(0.0), rate))
 }
 
 /// What is measured of one rule, with the best C.
