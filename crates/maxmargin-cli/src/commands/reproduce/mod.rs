@@ -7,6 +7,7 @@ mod letters;
 mod paired;
 mod real;
 mod simulated;
+mod treebank;
 mod weights;
 
 use crate::args::{Experiment, ReproduceArguments};
@@ -66,6 +67,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Letters => "Handwritten words as sequences of letters",
         Experiment::Pa => "Passive-aggressive steps on streams of two classes",
         Experiment::Chunking => "Phrases of sentences as sequences of tags",
+        Experiment::Treebank => "Trees of sentences: a trained grammar beside the one of largest likelihood",
     };
     let mut report = Report::new(title);
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
@@ -75,6 +77,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Letters => letters::run(arguments, &mut report, console, cancel)?,
         Experiment::Chunking => chunking::run(arguments, &mut report, console, cancel)?,
         Experiment::Pa => paired::run(arguments, &mut report, console, cancel)?,
+        Experiment::Treebank => treebank::run(arguments, &mut report, console, cancel)?,
         _ if arguments.real_only => Vec::new(),
         _ => simulated::run(arguments, &mut report, console, cancel)?,
     };
