@@ -153,7 +153,7 @@ class PAClassifier(LabelEstimator):
         self._store(locals())
 
     @whole_or_not_at_all
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to rows and their classes, in several passes.
 
         Parameters
@@ -162,8 +162,6 @@ class PAClassifier(LabelEstimator):
             The training rows.
         y : array-like of shape (n_rows,)
             Class of each row.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weight of each row, which multiplies `C`.
 
         Returns
         -------
@@ -179,9 +177,8 @@ class PAClassifier(LabelEstimator):
         except TypeError as error:
             raise TypeError(f"y holds values that cannot be compared with each other: {error}") from error
         self._are_known(y)
-        weights = arrays.weights("sample_weight", sample_weight, X.shape[0])
-        self._check_that_two_count(y, weights)
-        self._make_passes(X, y, weights)
+        self._check_that_two_count(y, None)
+        self._make_passes(X, y)
         return self
 
     @whole_or_not_at_all
@@ -283,7 +280,7 @@ class PAClassifier(LabelEstimator):
             name: len(y) / (len(counts) * count) for name, count in zip(self._names, counts, strict=True) if count > 0
         }
 
-    def _make_passes(self, X: Any, y: Any, weights: Reals | None) -> None:
+    def _make_passes(self, X: Any, y: Any) -> None:
         passes = number("max_iter", self.max_iter, at_least=1, whole=True)
         tol = None if self.tol is None else number("tol", self.tol, at_least=0)
         patience = number("n_iter_no_change", self.n_iter_no_change, at_least=1, whole=True)
@@ -303,12 +300,12 @@ class PAClassifier(LabelEstimator):
             order = random.permutation(kept) if shuffle else kept
             whole = not shuffle and not early
             rows, labels = (X, y) if whole else (X[order], y[order])
-            self._learn(rows, labels, weights if whole or weights is None else weights[order], shares)
+            self._learn(rows, labels, None, shares)
             total, _ = self._learner[1].totals
             cost, before = (total - before) / len(kept), total
             if held is not None:
                 self._adopt_learned()
-                cost = -self.score(X[held], y[held], None if weights is None else weights[held])
+                cost = -self.score(X[held], y[held])
             if verbose:
                 said = f"score {-cost:.4f}" if held is not None else f"loss {cost:.6g}"
                 print(f"{type(self).__name__}: pass {done}  {said}", file=sys.stderr)

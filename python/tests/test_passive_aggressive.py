@@ -123,7 +123,7 @@ def test_weights_of_rows_and_classes_multiply_c():
     X, y = rows(count=200)
     options = {"max_iter": 1, "tol": None, "shuffle": False}
     plain = PAClassifier(C=0.4, **options).fit(X, y)
-    weighted = PAClassifier(C=0.1, **options).fit(X, y, sample_weight=np.full(200, 4.0))
+    weighted = PAClassifier(C=0.1).partial_fit(X, y, classes=[0, 1], sample_weight=np.full(200, 4.0))
     np.testing.assert_allclose(weighted.coef_, plain.coef_, atol=1e-12)
     by_class = PAClassifier(C=0.1, class_weight={0: 4.0, 1: 4.0}, **options).fit(X, y)
     np.testing.assert_allclose(by_class.coef_, plain.coef_, atol=1e-12)
