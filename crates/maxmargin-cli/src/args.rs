@@ -9,6 +9,7 @@ use maxmargin::simulate::{Pattern, Placed};
 use maxmargin::wish::COMMON;
 use maxmargin::wording::Size;
 use maxmargin_io::{Format, RUN};
+use std::time::Duration;
 
 /// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
 #[derive(Debug, Parser)]
@@ -136,6 +137,26 @@ impl Learns for TrainArguments {
     }
 }
 
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Every {
+    /// After this many examples.
+    Examples(u64),
+    /// After this time.
+    Time(Duration),
+}
+
+/// Parses `10000`, `30s` or `5min`.
+fn every(text: &str) -> Result<Every, String> {
+    let times = [("ms", 0.001), ("min", 60.0), ("s", 1.0), ("h", 3600.0)];
+    let time = times.iter().find_map(|(unit, seconds)| {
+        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+        (number > 0.0 && number < 1e9).then(|| Every::Time(Duration::from_secs_f64(number * seconds)))
+    });
+    let count = || text.parse::<u64>().ok().filter(|count| *count > 0).map(Every::Examples);
+    time.or_else(count).ok_or_else(|| "expected a positive number of examples, or a time such as 30s".to_string())
+}
+
 /// `learn`
 #[derive(Args, Debug)]
 pub(crate) struct LearnArguments {
@@ -153,9 +174,15 @@ pub(crate) struct LearnArguments {
     /// Skip the first N examples of the stream, those that the model of --from has already learned
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
-    /// Also save the whole model after every N examples
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) snapshot_every: Option<u64>,
+    /// Also save the whole model after every N examples, or after a time such as 30s or 5min
+    #[arg(long, value_name = "N|TIME", value_parser = every)]
+    pub(crate) snapshot_every: Option<Every>,
+    /// Wait for more at the end of the file, which other programs append to; Ctrl-C or SIGTERM ends the run
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Leave out rows that cannot be read, count them, and write them with the reason to FILE [default: an error]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skip_bad: Option<String>,
 }
 
 impl Learns for LearnArguments {

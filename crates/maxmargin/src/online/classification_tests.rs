@@ -50,9 +50,8 @@ fn learned(settings: &Settings, data: &Dataset) -> ClassificationLearner {
 
 /// The parts of a model of the learner.
 fn resumed(settings: &Settings, learner: &ClassificationLearner) -> ClassificationLearner {
-    let (weights, constant) = learner.point();
+    let (weights, intercepts) = learner.point();
     let decoder = learner.decoder().expect("two classes");
-    let intercepts: Vec<f64> = constant.into_iter().collect();
     let parts =
         Learned { weights: &weights, intercepts: &intercepts, decoder: &decoder, pairs: None, rows: learner.seen() };
     ClassificationLearner::resume(settings, &learner.state(), &parts).expect("its own state")

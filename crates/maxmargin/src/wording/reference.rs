@@ -91,10 +91,12 @@ pub const NAMES: &[&str] = &[
     "memory",
     // Inputs of commands.
     "distance",
+    "follow",
     "folds",
     "from",
     "input-format",
     "items",
+    "skip-bad",
     "threads",
     "to",
     "validation",

@@ -8,7 +8,7 @@ mod feature_names;
 mod reading;
 mod report;
 
-use crate::args::LearnArguments;
+use crate::args::{Every, LearnArguments};
 use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
@@ -75,6 +75,18 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         .help("leave ⟦items⟧ out, or use `learn rank` or `learn compare`"));
     }
     options.steady = !pairs;
+    options.follow = arguments.follow;
+    options.live = arguments.follow || arguments.file == "-";
+    if arguments.follow && arguments.file == "-" {
+        return Err(Error::new(Code::Usage, "standard input is followed anyway: it ends when the other program does")
+            .help("leave --follow out"));
+    }
+    if let Some(file) = &arguments.skip_bad {
+        ensure_apart(file, &inputs)?;
+        ensure_apart(file, &[&arguments.output])?;
+        options.bad_rows = Some(BadRows::create(file)?);
+    }
+    let bad_rows = options.bad_rows.clone();
     if input == Input::Ranked {
         options.pairing = Pairing::Sides;
     }
@@ -91,6 +103,8 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         lines,
         skipped: 0,
         snapshot: None,
+        saved: (Instant::now(), 0),
+        bad_rows,
         cutter: Cutter { items: arguments.items.is_some(), ..Cutter::default() },
         lists: input == Input::Ranked,
     };
@@ -123,6 +137,9 @@ struct Stream<'a> {
     skipped: u64,
     /// The number of examples at which the next snapshot is due.
     snapshot: Option<u64>,
+    /// The time and the number of examples of the last one.
+    saved: (Instant, u64),
+    bad_rows: Option<BadRows>,
     /// Examples that were not learned from yet.
     cutter: Cutter,
     /// Whether examples are whole lists, unless they are pairs.
@@ -165,7 +182,7 @@ impl Stream<'_> {
                 }
                 Ok(Message::Failed(_)) if cancel.is_raised() => return Ok(true),
                 Ok(Message::Failed(error)) => return Err(error),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.save_in_time()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::new(Code::Internal, "reading ended without a result"));
                 }
@@ -230,20 +247,43 @@ impl Stream<'_> {
             self.learner.learn(data, examples).map_err(|error| error.in_file(&self.arguments.file))?;
             self.cutter.advance(turn, self.lists);
             if self.snapshot.is_some_and(|at| self.learner.seen() >= at) {
-                save_model(&self.model()?, &self.arguments.output)?;
+                self.save()?;
             }
+            self.save_in_time()?;
             self.lines.print(&*self.learner);
         }
+    }
+
+    /// Saves the model if the time for it has come and there is something new.
+    fn save_in_time(&mut self) -> Result<()> {
+        let Some(Every::Time(time)) = self.arguments.snapshot_every else { return Ok(()) };
+        let (last, seen) = self.saved;
+        if last.elapsed() >= time && self.learner.seen() > seen { self.save() } else { Ok(()) }
+    }
+
+    /// Saves the model. As long as too little was seen for one, nothing is saved.
+    fn save(&mut self) -> Result<()> {
+        match self.model() {
+            Ok(model) => drop(save_model(&model, &self.arguments.output)?),
+            Err(error) if matches!(error.code(), Code::SingleClass | Code::NoRows | Code::NoPairs) => {}
+            Err(error) => return Err(error),
+        }
+        self.saved = (Instant::now(), self.learner.seen());
+        Ok(())
     }
 
     /// The number of examples until something else is due: a multiple of the size of a step.
     fn turn(&mut self, size: usize) -> usize {
         let seen = self.learner.seen();
-        self.snapshot = self.arguments.snapshot_every.map(|every| (seen / every + 1) * every);
+        self.snapshot = match self.arguments.snapshot_every {
+            Some(Every::Examples(every)) => Some((seen / every + 1) * every),
+            Some(Every::Time(_)) | None => None,
+        };
         let until = self.snapshot.map_or(u64::MAX, |at| at - seen).min(self.lines.next().saturating_sub(seen)).max(1);
         // Snapshots are made between steps.
         let until = until.min(TURN as u64).next_multiple_of(size as u64);
-        usize::try_from(until.min(self.learner.until_wanted())).unwrap_or(usize::MAX)
+        // A first rate that is due is found before the next step, with examples behind it.
+        usize::try_from(until.min(self.learner.until_wanted().max(size as u64))).unwrap_or(usize::MAX)
     }
 
     fn model(&self) -> Result<Model> {
@@ -266,6 +306,10 @@ impl Stream<'_> {
             let seen = self.seen();
             self.console.say(&format!("interrupted: the model has learned from {seen}; continue with --from {output}"));
         }
+        let bad = self.bad_rows.as_ref().map_or(0, BadRows::count);
+        if let (Some(file), true) = (&self.arguments.skip_bad, bad > 0) {
+            self.console.say(&format!("   {} left out: see {file}", format::counted(bad, "bad row", "bad rows")));
+        }
         report::advice(learner).into_iter().for_each(|advice| self.console.say(advice));
         self.console.say(&format!(
             "wrote {output}: {} · {} · {}",
@@ -278,6 +322,7 @@ impl Stream<'_> {
             object.insert("model".to_string(), json!(output));
             object.insert("bytes".to_string(), json!(bytes));
             object.insert("skipped".to_string(), json!(self.skipped));
+            object.insert("bad".to_string(), json!(bad));
             object.insert("interrupted".to_string(), json!(interrupted));
             object.insert("seconds".to_string(), json!(self.start.elapsed().as_secs_f64()));
             object.into()
