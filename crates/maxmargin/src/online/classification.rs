@@ -232,14 +232,35 @@ impl ClassificationLearner {
         Ok(())
     }
 
-    /// The same without looking for a first rate.
+    /// The same without looking for a first rate. A class that is new is known from the beginning of its step on, so that
+    /// nothing depends on where the stream is cut.
     fn learn_from(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
         data.matrix().check(rows.clone())?;
         self.point.grow(data.cols());
-        self.look_up(data, rows.clone())?;
+        let batch = self.batch().max(1);
+        let mut next = rows.start;
+        while next < rows.end {
+            let mut codes = std::mem::take(&mut self.buffers.codes);
+            let known = self.labels.known(data, next..rows.end, &mut codes)?;
+            let whole = if next + known == rows.end { known } else { known / batch * batch };
+            codes.truncate(whole);
+            self.buffers.codes = codes;
+            if whole == 0 {
+                self.labels.meet(data, next..next.saturating_add(batch).min(rows.end))?;
+                self.meet_classes()?;
+                continue;
+            }
+            self.step_through(data, next)?;
+            next += whole;
+        }
+        Ok(())
+    }
+
+    /// Steps on rows whose classes are in the buffer of codes.
+    fn step_through(&mut self, data: &Dataset, start: usize) -> Result<()> {
+        self.weigh(data, start);
         let ClassificationLearner { form, point, buffers, .. } = self;
         let Buffers { codes, signs, weights, scores, work } = buffers;
-        let start = rows.start;
         let finite = match form {
             Form::Two { rule, tally, signs: by_code } => {
                 signs.clear();
@@ -259,29 +280,35 @@ impl ClassificationLearner {
 
     /// Finds a first rate by trials on these rows.
     fn calibrate(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
-        data.matrix().check(rows.clone())?;
-        self.point.grow(data.cols());
-        self.look_up(data, rows.clone())?;
         let step = self.steps();
         let (start, mut form) = (self.clone(), self.form.clone());
         let Some(descent) = form.descent_mut() else { return Ok(()) };
-        let trial = |descent: Descent| {
+        let mut failed = None;
+        descent.calibrate(step, |descent| {
             let mut trial = start.clone();
             if let Some(own) = trial.form.descent_mut() {
                 *own = descent;
             }
-            match trial.learn_from(data, rows.clone()) {
-                Ok(()) => trial.cost(data, rows.clone(), descent.lambda()),
-                Err(_) => f64::INFINITY,
+            let cost = trial.learn_from(data, rows.clone());
+            match cost.and_then(|()| trial.cost(data, rows.clone(), descent.lambda())) {
+                Ok(cost) => cost,
+                // Numbers that overflow only tell that the rate is too large.
+                Err(error) => {
+                    failed = Some(error).filter(|error| error.code() != Code::Overflow).or(failed.take());
+                    f64::INFINITY
+                }
             }
-        };
-        descent.calibrate(step, trial);
+        });
         self.form = form;
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// The regularised mean loss on rows that were just learned from, at the point to predict with.
-    fn cost(&self, data: &Dataset, rows: Range<usize>, lambda: f64) -> f64 {
+    fn cost(&mut self, data: &Dataset, rows: Range<usize>, lambda: f64) -> Result<f64> {
+        let mut codes = std::mem::take(&mut self.buffers.codes);
+        self.labels.codes(data, rows.clone(), &mut codes)?;
+        self.buffers.codes = codes;
+        self.weigh(data, rows.start);
         let (weights, constants) = self.point.point();
         let outputs = self.point.outputs();
         let (mut scores, mut pulls) = (vec![0.0; outputs], vec![0.0; outputs]);
@@ -309,23 +336,19 @@ impl ClassificationLearner {
         let square: f64 = weights.iter().map(|w| w * w).sum();
         let constants: f64 = constants.iter().map(|b| b * b).sum();
         let penalised = self.task.intercept == crate::wish::Intercept::Penalised;
-        0.5 * lambda * (square + if penalised { constants } else { 0.0 }) + losses / f64::max(total, f64::MIN_POSITIVE)
+        let square = square + if penalised { constants } else { 0.0 };
+        Ok(0.5 * lambda * square + losses / f64::max(total, f64::MIN_POSITIVE))
     }
 
-    /// Finds class and weight of each row. Classes that appear here are known from now on.
-    fn look_up(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
-        let mut codes = std::mem::take(&mut self.buffers.codes);
-        self.labels.codes(data, rows.clone(), &mut codes)?;
-        self.meet_classes()?;
-        let weights = &mut self.buffers.weights;
+    /// Finds the weight of each row whose class is in the buffer of codes.
+    fn weigh(&mut self, data: &Dataset, start: usize) {
+        let Buffers { codes, weights, .. } = &mut self.buffers;
         weights.clear();
         let shares = codes.iter().map(|&code| self.shares[code as usize]);
         match data.weights() {
-            Some(own) => weights.extend(shares.zip(&own[rows]).map(|(share, weight)| share * weight)),
+            Some(own) => weights.extend(shares.zip(&own[start..]).map(|(share, weight)| share * weight)),
             None => weights.extend(shares),
         }
-        self.buffers.codes = codes;
-        Ok(())
     }
 
     /// Gives weights and signs, or scores, to classes that are new.

@@ -118,9 +118,13 @@ fn plainly(
             wrong += u32::from((predicted >= 0.0) != (sign > 0.0));
             let violation = loss.margin() - sign * score(&w, b);
             losses += row_weights[row] * loss.value(violation);
+            // Steps of Pegasos on the squared hinge are limited by the length of their row.
+            let square: f64 = x.iter().map(|x| x * x).sum();
+            let limited = solver == Solver::Pegasos && loss == Loss::SquaredHinge && row_weights[row] > 0.0;
+            let own = if limited { eta.min(0.5 / (square * row_weights[row])) } else { eta };
             let force = row_weights[row] * loss.derivative(violation) * sign / rows.len() as f64;
-            pull.iter_mut().zip(&x).for_each(|(pull, x)| *pull += force * x);
-            pull_b += force;
+            pull.iter_mut().zip(&x).for_each(|(pull, x)| *pull += own / eta * force * x);
+            pull_b += force * if intercept == Intercept::Free { own.min(1.0) / eta.min(1.0) } else { own / eta };
         }
         w.iter_mut().zip(&pull).for_each(|(w, pull)| *w = *w * (1.0 - eta * lambda).max(0.0) + eta * pull);
         match intercept {

@@ -19,7 +19,7 @@ use super::progress::{Errors, Means, Progress};
 use super::state::{Learned, OnlineState, sound};
 use crate::certificate::Decoder;
 use crate::data::row_loops::for_this_machine;
-use crate::data::{Dataset, Labels, Rows, number_label, same_number, with_rows};
+use crate::data::{Dataset, Labels, Rows, Targets, number_label, same_number, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::settings::{OrdinalForm, OrdinalSettings, Settings, TaskSettings};
 use crate::task::{ClassWeight, Intercept};
@@ -279,52 +279,69 @@ impl OrdinalLearner {
         Ok(())
     }
 
+    /// The same without looking for a first rate. A rank that is new is known from the beginning of its step on, so that
+    /// nothing depends on where the stream is cut.
     fn learn_from(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
         data.matrix().check(rows.clone())?;
         self.point.grow(data.cols());
-        self.look_up(data, rows.clone())?;
-        let OrdinalLearner { task, descent, point, cuts, tally, codes, weights, .. } = self;
-        let examples = Examples { start: rows.start, codes, weights, form: task.form };
-        let finite = with_rows!(data.matrix(), matrix => descend(matrix, examples, descent, point, cuts, tally));
-        if finite && tally.loss.is_finite() && cuts.values.iter().all(|cut| cut.is_finite()) {
-            return Ok(());
-        }
-        Err(Error::new(Code::Overflow, format!("numbers overflowed before row {}", self.seen()))
-            .help("bring features to a common size, such as 0 to 1, or use a smaller ⟦rate⟧"))
-    }
-
-    /// Finds rank and weight of each row. Ranks that appear here are known from now on.
-    fn look_up(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
         let targets = match data.targets() {
-            crate::data::Targets::Labels { .. } => return Labels::ranks(data.targets()).map(drop),
+            Targets::Labels { .. } => return Labels::ranks(data.targets()).map(drop),
             targets => targets.real()?,
         };
-        // All ranks are found first, since a new one moves the places of others.
-        for row in rows.clone() {
-            let rank = targets[row] + 0.0;
-            if self.cuts.ranks.binary_search_by(|own| own.total_cmp(&rank)).is_ok() {
+        let batch = self.batch().max(1);
+        let mut next = rows.start;
+        while next < rows.end {
+            let known = self.look_up(data, targets, next..rows.end);
+            let whole = if next + known == rows.end { known } else { known / batch * batch };
+            self.codes.truncate(whole);
+            self.weights.truncate(whole);
+            if whole == 0 {
+                for row in next..next.saturating_add(batch).min(rows.end) {
+                    self.admit(data, targets[row] + 0.0, row)?;
+                }
                 continue;
             }
-            if let Some(declared) = &self.task.classes {
-                let message =
-                    format!("rank {rank} of {} is not among the ranks {}", data.row_name(row), declared.join(", "));
-                return Err(Error::new(Code::UnknownLabel, message)
-                    .help("add it to ⟦classes⟧, or leave ⟦classes⟧ out so that ranks may appear in the stream"));
+            let OrdinalLearner { task, descent, point, cuts, tally, codes, weights, .. } = self;
+            let examples = Examples { start: next, codes, weights, form: task.form };
+            let finite = with_rows!(data.matrix(), matrix => descend(matrix, examples, descent, point, cuts, tally));
+            if !(finite && tally.loss.is_finite() && cuts.values.iter().all(|cut| cut.is_finite())) {
+                return Err(Error::new(Code::Overflow, format!("numbers overflowed before row {}", self.seen()))
+                    .help("bring features to a common size, such as 0 to 1, or use a smaller ⟦rate⟧"));
             }
-            if self.cuts.ranks.len() >= MOST_RANKS {
-                let message = format!("more than {MOST_RANKS} different targets such as {rank}, which are no ranks");
-                return Err(Error::new(Code::BadTarget, message).help("round the targets to a few ranks"));
-            }
-            self.meet(rank);
+            next += whole;
         }
-        let ranks = &self.cuts.ranks;
-        let place = |row: usize| ranks.binary_search_by(|own| own.total_cmp(&(targets[row] + 0.0))).unwrap_or(0) as u32;
-        self.codes.clear();
-        self.codes.extend(rows.clone().map(place));
-        self.weights.clear();
-        let of = |row: usize| data.weights().map_or(1.0, |weights| weights[row]);
-        let shares = self.codes.iter().map(|&code| self.cuts.shares[code as usize]);
-        self.weights.extend(shares.zip(rows).map(|(share, row)| share * of(row)));
+        Ok(())
+    }
+
+    /// Finds rank and weight of rows, up to the first row whose rank is new. Returns the number of rows before it.
+    fn look_up(&mut self, data: &Dataset, targets: &[f64], rows: Range<usize>) -> usize {
+        let OrdinalLearner { cuts, codes, weights, .. } = self;
+        codes.clear();
+        weights.clear();
+        for row in rows {
+            let Ok(place) = cuts.ranks.binary_search_by(|own| own.total_cmp(&(targets[row] + 0.0))) else { break };
+            codes.push(place as u32);
+            weights.push(cuts.shares[place] * data.weights().map_or(1.0, |weights| weights[row]));
+        }
+        codes.len()
+    }
+
+    /// Makes a rank known, if it may appear.
+    fn admit(&mut self, data: &Dataset, rank: f64, row: usize) -> Result<()> {
+        if self.cuts.ranks.binary_search_by(|own| own.total_cmp(&rank)).is_ok() {
+            return Ok(());
+        }
+        if let Some(declared) = &self.task.classes {
+            let ranks = declared.join(", ");
+            let message = format!("rank {rank} of {} is not among the ranks {ranks}", data.row_name(row));
+            return Err(Error::new(Code::UnknownLabel, message)
+                .help("add it to ⟦classes⟧, or leave ⟦classes⟧ out so that ranks may appear in the stream"));
+        }
+        if self.cuts.ranks.len() >= MOST_RANKS {
+            let message = format!("more than {MOST_RANKS} different targets such as {rank}, which are no ranks");
+            return Err(Error::new(Code::BadTarget, message).help("round the targets to a few ranks"));
+        }
+        self.meet(rank);
         Ok(())
     }
 
@@ -342,23 +359,26 @@ impl OrdinalLearner {
 
     /// Finds a first rate by trials on these rows.
     fn calibrate(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
-        data.matrix().check(rows.clone())?;
-        self.point.grow(data.cols());
-        self.look_up(data, rows.clone())?;
         let (start, mut descent) = (self.clone(), self.descent);
+        let mut failed = None;
         descent.calibrate(self.tally.steps, |descent| {
             let mut trial = OrdinalLearner { descent, ..start.clone() };
-            match trial.learn_from(data, rows.clone()) {
-                Ok(()) => trial.cost(data, rows.clone()),
-                Err(_) => f64::INFINITY,
+            match trial.learn_from(data, rows.clone()).and_then(|()| trial.cost(data, rows.clone())) {
+                Ok(cost) => cost,
+                // Numbers that overflow only tell that the rate is too large.
+                Err(error) => {
+                    failed = Some(error).filter(|error| error.code() != Code::Overflow).or(failed.take());
+                    f64::INFINITY
+                }
             }
         });
         self.descent = descent;
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// The regularised mean loss on rows that were just learned from, at the point to predict with.
-    fn cost(&self, data: &Dataset, rows: Range<usize>) -> f64 {
+    fn cost(&mut self, data: &Dataset, rows: Range<usize>) -> Result<f64> {
+        self.look_up(data, data.targets().real()?, rows.clone());
         let (loss, weights) = (self.descent.loss(), self.weights());
         let mut scores = vec![0.0; rows.len()];
         data.matrix().scores(rows, &weights, &mut scores);
@@ -371,7 +391,7 @@ impl OrdinalLearner {
             total += weight;
         }
         let square: f64 = weights.iter().map(|w| w * w).sum();
-        0.5 * self.descent.lambda() * square + losses / f64::max(total, f64::MIN_POSITIVE)
+        Ok(0.5 * self.descent.lambda() * square + losses / f64::max(total, f64::MIN_POSITIVE))
     }
 
     /// Everything needed to continue: `cuts` are the cuts and then their averages; `steps` is the number of steps; `totals`

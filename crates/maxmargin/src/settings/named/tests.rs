@@ -157,7 +157,7 @@ fn a_stream_goes_on_as_it_was_unless_another_solver_is_chosen() {
     assert_eq!(streamed(&other, Some(&kept)), streamed(&other, None));
     assert_eq!(streamed(&other, None).regularisation, Regularisation::Lambda(1e-4));
     refused(Settings::streamed(task, &chosen([("lambda", Choice::Number(0.5))]), Some(&kept)), "lambda");
-    refused(Settings::streamed(Task::Rank, &same, None), "a stream of rankings");
+    refused(Settings::streamed(Task::OneClass, &same, None), "a stream of one class");
 }
 
 #[test]
