@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import Model, PAClassifier
+from maxmargin import Model, PAClassifier, PARanker
 
 
 def rows(count=400, features=6, share=0.5, seed=0):
@@ -175,3 +175,48 @@ def test_streams_need_their_classes():
         PAClassifier(class_weight="balanced").partial_fit(X, y, classes=[0, 1])
     only = PAClassifier(solver="pa-dca").partial_fit(X[:5], np.zeros(5, dtype=int), classes=[0, 1])
     assert not only.coef_.any()
+
+
+def queries(seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(240, 5))
+    qid = np.repeat(np.arange(12), 20)
+    y = np.clip(np.round(X @ [1.0, -1.0, 0.5, 0.0, 0.0] + 0.3 * random.normal(size=240)), -1, 1) + 1
+    return X, y, qid
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_pass_over_pairs_is_that_of_the_definition(loss):
+    X, y, qid = queries()
+    w, pairs = np.zeros(5), 0
+    for query in range(12):
+        rows_of = np.flatnonzero(qid == query)
+        for high in rows_of:
+            for low in rows_of:
+                if y[high] > y[low]:
+                    d = X[high] - X[low]
+                    missed = max(0.0, 1.0 - w @ d)
+                    w = w + d * (min(0.2, missed / (d @ d)) if loss == "hinge" else missed / (d @ d + 0.5 / 0.2))
+                    pairs += 1
+    ranker = PARanker(C=0.2, loss=loss, max_iter=1, tol=None, shuffle=False).fit(X, y, qid=qid)
+    np.testing.assert_allclose(ranker.coef_, w, atol=1e-10)
+    assert ranker.n_pairs_ == pairs
+    stream = PARanker(C=0.2, loss=loss, shuffle=False)
+    for query in range(12):
+        stream.partial_fit(X[qid == query], y[qid == query], qid=qid[qid == query])
+    np.testing.assert_allclose(stream.coef_, w, atol=1e-10)
+
+
+def test_a_ranker_finds_the_order_and_its_copies_continue(tmp_path):
+    X, y, qid = queries()
+    ranker = PARanker(random_state=2).fit(X, y, qid=qid)
+    assert ranker.score(X, y, qid=qid) > 0.95
+    few = PARanker(max_pairs=10, max_iter=3, tol=None).fit(X, y, qid=qid)
+    assert few.n_pairs_ <= 3 * 12 * 10
+    assert few.score(X, y, qid=qid) > 0.9
+    ranker.save(tmp_path / "model.mm")
+    np.testing.assert_allclose(Model.load(tmp_path / "model.mm").weights, ranker.coef_)
+    copied = pickle.loads(pickle.dumps(ranker)).partial_fit(X, y, qid=qid)
+    np.testing.assert_array_equal(copied.coef_, ranker.partial_fit(X, y, qid=qid).coef_)
+    with pytest.raises(ValueError, match="nothing to learn"):
+        PARanker().fit(X, np.ones(240), qid=qid)

@@ -31,7 +31,7 @@ pub fn stored_size(file: &str, options: &ReadOptions) -> Result<Option<u64>> {
     }
     let opened = open(file, path)?;
     let bytes = opened.metadata().ok().map(|metadata| metadata.len());
-    let (head, _) = peek(opened, file)?;
+    let (head, _) = peek(opened, file, false)?;
     let mapped = Compression::of_content(&head).is_none() && format(file, &head, options)? == Format::Mmd;
     Ok(bytes.filter(|_| !mapped))
 }

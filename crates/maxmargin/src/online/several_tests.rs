@@ -98,7 +98,15 @@ fn class_loss(form: Multiclass, loss: Loss, scores: &[f64], own: usize) -> (f64,
         let first = |best: usize, m: usize| if scores[m] > scores[best] { m } else { best };
         let rival = (0..k).filter(|&m| m != own).reduce(first).expect("another class");
         let force = if value(scores) > 0.0 { 1.0 } else { 0.0 };
-        let slope = |m: usize| if m == rival { force } else if m == own { -force } else { 0.0 };
+        let slope = |m: usize| {
+            if m == rival {
+                force
+            } else if m == own {
+                -force
+            } else {
+                0.0
+            }
+        };
         return (value(scores), (0..k).map(slope).collect());
     }
     let h = 1e-6;
@@ -448,7 +456,8 @@ fn ranks_that_come_up_later_find_their_place() {
 /// The same rows with larger targets replaced by smaller ones at the beginning.
 fn late(data: &Dataset) -> Dataset {
     let targets = data.targets().real().expect("numbers");
-    let moved = targets.iter().enumerate().map(|(row, &target)| if row < 41 { target.min(2.0).max(1.0) } else { target });
+    let moved =
+        targets.iter().enumerate().map(|(row, &target)| if row < 41 { target.min(2.0).max(1.0) } else { target });
     let late = moved.collect::<Vec<f64>>();
     data.clone().with_targets(Targets::Real(late.into())).expect("targets")
 }
