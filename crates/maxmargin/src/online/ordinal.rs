@@ -296,8 +296,9 @@ impl OrdinalLearner {
             self.codes.truncate(whole);
             self.weights.truncate(whole);
             if whole == 0 {
-                for row in next..next.saturating_add(batch).min(rows.end) {
-                    self.admit(data, targets[row] + 0.0, row)?;
+                let end = next.saturating_add(batch).min(rows.end);
+                for (row, target) in (next..end).zip(&targets[next..end]) {
+                    self.admit(data, target + 0.0, row)?;
                 }
                 continue;
             }
