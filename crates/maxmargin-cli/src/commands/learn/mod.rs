@@ -22,7 +22,9 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings};
 use maxmargin::stream::{Learner, learner};
 use maxmargin_io::atomic::ensure_writable;
-use maxmargin_io::{Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options};
+use maxmargin_io::{
+    BadRows, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options,
+};
 use reading::{Message, read_ahead};
 use report::Lines;
 use serde_json::json;
