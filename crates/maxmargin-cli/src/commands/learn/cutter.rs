@@ -111,7 +111,7 @@ impl Cutter {
 fn continues(first: &Dataset, second: &Dataset) -> bool {
     let (Some(own), Some(others)) = (first.groups(), second.groups()) else { return false };
     let last = own.len().checked_sub(1).map(|last| own.names().get_bytes(last));
-    last.is_some() && others.len() > 0 && last == Some(others.names().get_bytes(0))
+    last.is_some() && !others.is_empty() && last == Some(others.names().get_bytes(0))
 }
 
 /// Refuses lists whose rows are scattered over a block.
