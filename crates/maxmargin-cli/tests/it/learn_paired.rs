@@ -43,7 +43,7 @@ fn a_stream_in_two_parts_gives_the_bytes_of_one() {
             let way = format!("--solver {solver} -c 0.3 {way}");
             bench.ok(&format!("learn classify all.txt -o whole.mm {way} -q"));
             bench.ok(&format!("learn classify first.txt -o part.mm {way} -q"));
-            bench.ok(&format!("learn classify rest.txt --from part.mm -o part.mm -q"));
+            bench.ok("learn classify rest.txt --from part.mm -o part.mm -q");
             assert!(bench.read("whole.mm") == bench.read("part.mm"), "{way}: the bytes differ");
         }
     }
