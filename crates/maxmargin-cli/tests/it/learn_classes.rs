@@ -106,7 +106,8 @@ fn every_task_is_learned_in_two_parts_with_the_bytes_of_one() {
     let wide = |lines: &[String]| format!("better.x,worse.x\n{}\n", lines.join("\n"));
     let (classes, lists) = (graded(3000, None), graded(3000, Some(6)));
     type Make<'a> = &'a dyn Fn(&[String]) -> String;
-    let cases: [(&str, &str, &[String], Make<'_>, &[&str]); 4] = [
+    type Case<'a> = (&'a str, &'a str, &'a [String], Make<'a>, &'a [&'a str]);
+    let cases: [Case<'_>; 4] = [
         (
             "classify",
             "txt",

@@ -175,10 +175,20 @@ impl ClassificationLearner {
     pub fn progress(&self) -> Progress {
         let (loss, weight) = self.totals();
         let mut metrics = vec![self.form.errors().measured("error")];
-        if let Form::Two { .. } = &self.form {
-            metrics.push(Measured { name: "auc", all: self.auc().map(|auc| auc.area), recent: None });
+        let mut aggression = None;
+        if let Form::Two { rule, tally, .. } = &self.form {
+            let plain = |name: &'static str, all: Option<f64>| Measured { name, all, recent: None };
+            let [positive, negative] = tally.scores.sides();
+            metrics.extend([
+                plain("auc", self.auc().map(|auc| auc.area)),
+                plain("error-positive", positive),
+                plain("error-negative", negative),
+                // 1 − AUC is at most their sum.
+                plain("auc-loss-bound", positive.zip(negative).map(|(missed, alarms)| missed + alarms)),
+            ]);
+            aggression = rule.paired().map(|rule| rule.aggression());
         }
-        Progress { unit: ("row", "rows"), examples: self.seen(), weight, loss, metrics }
+        Progress { unit: ("row", "rows"), examples: self.seen(), weight, loss, metrics, aggression }
     }
 
     /// The meaning of the scores, or an error if only one class is known.
@@ -359,7 +369,7 @@ impl ClassificationLearner {
         match &mut self.form {
             Form::Two { signs, .. } if names.len() == 1 => *signs = vec![1.0],
             Form::Two { .. } if names.len() > 2 => self.part_classes()?,
-            Form::Two { signs, tally, .. } => {
+            Form::Two { rule, signs, tally } => {
                 let mut sorted = names.to_vec();
                 sorted.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
                     (Ok(a), Ok(b)) => a.total_cmp(&b),
@@ -371,6 +381,7 @@ impl ClassificationLearner {
                 if signs.first().is_some_and(|&sign| sign != found[0]) {
                     self.point.negate();
                     tally.scores.flip();
+                    with_rule!(rule, rule => rule.turn());
                 }
                 *signs = found;
             }

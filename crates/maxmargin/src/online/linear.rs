@@ -64,6 +64,12 @@ impl LinearPoint {
         (score, average.map_or(score, |average| average + self.mean.first().copied().unwrap_or(0.0)))
     }
 
+    /// The score with the current weights.
+    #[inline(always)]
+    pub(crate) fn score<R: Rows>(&self, rows: &R, row: usize) -> f64 {
+        rows.dot(row, &self.weights.vector) / self.weights.divisor + self.constants.first().copied().unwrap_or(0.0)
+    }
+
     /// The scores of a row with the current weights, one for each output, and the ones to predict with. The second are
     /// left as they are, and false is returned, if there is no average.
     #[inline(always)]

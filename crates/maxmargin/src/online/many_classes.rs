@@ -24,6 +24,7 @@
 
 use super::descent::{Descent, not_for_streams};
 use super::linear::LinearPoint;
+use super::passive_aggressive::{Ways, class_step};
 use super::progress::Errors;
 use super::state::OnlineState;
 use crate::data::row_loops::for_this_machine;
@@ -33,6 +34,7 @@ use crate::loss::Loss;
 use crate::settings::{ClassifySettings, Regularisation, Settings, Solver};
 use crate::solve::{BlockForm, LANES, solve_block};
 use crate::task::Multiclass;
+use crate::wish::Variant;
 
 /// How many rows ahead rows are prefetched.
 const AHEAD: usize = 4;
@@ -147,6 +149,10 @@ pub(crate) struct ClassGradient {
 pub(crate) struct ClassAggression {
     form: BlockForm,
     c: f64,
+    /// For the largest violation: what it costs, where that is not C times the slack.
+    variant: Option<Variant>,
+    /// After how many rows the weights are averaged, if they are.
+    average: Option<u64>,
 }
 
 /// What is counted and summed over the stream.
@@ -199,7 +205,21 @@ impl ClassRule {
                         ));
                     }
                 };
-                Ok(ClassRule::PassiveAggressive(ClassAggression { form, c }))
+                Ok(ClassRule::PassiveAggressive(ClassAggression { form, c, variant: None, average: None }))
+            }
+            Solver::Pa => {
+                if form != Form::Largest {
+                    return Err(Error::new(Code::BadSetting, "`pa` corrects the largest violation of a row")
+                        .help("leave ⟦multiclass⟧ and ⟦loss⟧ out; ⟦pa-variant=pa-2⟧ squares the slack"));
+                }
+                // The settings are checked as for two classes.
+                let Ways { c, variant, average, .. } = Ways::of(settings, true)?;
+                let variant = Some(variant).filter(|variant| *variant != Variant::PaI);
+                Ok(ClassRule::PassiveAggressive(ClassAggression { form: BlockForm::Largest, c, variant, average }))
+            }
+            solver if solver.is_paired() => {
+                let message = format!("`{}` balances two classes, and these are more", solver.name());
+                Err(Error::new(Code::BadSetting, message).help("use ⟦solver=pa⟧"))
             }
             solver => Err(not_for_streams(solver)),
         }
@@ -217,7 +237,7 @@ impl ClassRule {
     pub(crate) fn is_averaged(&self) -> bool {
         match self {
             ClassRule::Gradient(rule) => rule.descent.is_averaged(),
-            ClassRule::PassiveAggressive(_) => false,
+            ClassRule::PassiveAggressive(rule) => rule.average.is_some(),
         }
     }
 
@@ -271,6 +291,19 @@ for_this_machine! {
         rows: &R, examples: ClassExamples<'_>, rule: &ClassGradient, point: &mut LinearPoint, tally: &mut ClassTally,
         work: &mut Work,
     ) -> bool = descend_plainly
+}
+
+/// Replaces the violations of a row by the steps of the classes. Returns whether there are any.
+#[inline(always)]
+fn block_step(form: BlockForm, pulls: &mut Vec<f64>, own: usize, square: f64, cost: f64) -> bool {
+    let classes = pulls.len();
+    pulls.resize(classes.next_multiple_of(LANES), f64::NEG_INFINITY);
+    solve_block(form, pulls, square, cost, 0.0);
+    pulls.truncate(classes);
+    let sum: f64 = pulls.iter().sum();
+    pulls.iter_mut().for_each(|alpha| *alpha = -*alpha);
+    pulls[own] = sum;
+    sum != 0.0
 }
 
 for_this_machine! {
@@ -399,24 +432,32 @@ fn correct_plainly<R: Rows>(
         pulls[own] = f64::NEG_INFINITY;
         tally.loss += weight
             * match rule.form {
+                BlockForm::Largest if rule.variant == Some(Variant::PaIi) => {
+                    let most = pulls.iter().copied().fold(0.0, f64::max);
+                    most * most
+                }
                 BlockForm::Largest => pulls.iter().copied().fold(0.0, f64::max),
                 BlockForm::Sum => pulls.iter().map(|v| v.max(0.0)).sum(),
                 BlockForm::Squares => pulls.iter().map(|v| v.max(0.0) * v.max(0.0)).sum(),
             };
-        if weight == 0.0 {
-            continue;
+        let (square, cost) = (rows.squared_norm(row) + constant, rule.c * weight);
+        let moved = weight > 0.0
+            && match rule.variant {
+                Some(variant) => {
+                    pulls.clear();
+                    pulls.extend_from_slice(scores);
+                    class_step(pulls, own, square, cost, variant)
+                }
+                None => block_step(rule.form, pulls, own, square, cost),
+            };
+        if moved {
+            pulls.iter().enumerate().for_each(|(class, step)| point.move_constant(class, *step));
+            point.add_all(rows, row, pulls, scratch);
         }
-        pulls.resize(classes.next_multiple_of(LANES), f64::NEG_INFINITY);
-        solve_block(rule.form, pulls, rows.squared_norm(row) + constant, rule.c * weight, 0.0);
-        pulls.truncate(classes);
-        let sum: f64 = pulls.iter().sum();
-        if sum == 0.0 {
-            continue;
+        // The plain mean of the points after each row, from a row on.
+        if let Some(before) = rule.average {
+            point.include(1.0 / tally.steps.saturating_sub(before).max(1) as f64);
         }
-        pulls.iter_mut().for_each(|alpha| *alpha = -*alpha);
-        pulls[own] = sum;
-        pulls.iter().enumerate().for_each(|(class, step)| point.move_constant(class, *step));
-        point.add_all(rows, row, pulls, scratch);
     }
     finite && point.is_finite() && tally.loss.is_finite()
 }

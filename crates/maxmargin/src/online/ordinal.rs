@@ -229,7 +229,14 @@ impl OrdinalLearner {
     pub fn progress(&self) -> Progress {
         let Tally { loss, weight, errors, distance, .. } = &self.tally;
         let metrics = vec![distance.measured("mae"), errors.measured("error")];
-        Progress { unit: ("row", "rows"), examples: self.seen(), weight: *weight, loss: *loss, metrics }
+        Progress {
+            unit: ("row", "rows"),
+            examples: self.seen(),
+            weight: *weight,
+            loss: *loss,
+            metrics,
+            aggression: None,
+        }
     }
 
     /// The meaning of the scores, or an error if only one rank is known.
@@ -289,8 +296,9 @@ impl OrdinalLearner {
             self.codes.truncate(whole);
             self.weights.truncate(whole);
             if whole == 0 {
-                for row in next..next.saturating_add(batch).min(rows.end) {
-                    self.admit(data, targets[row] + 0.0, row)?;
+                let end = next.saturating_add(batch).min(rows.end);
+                for (row, target) in (next..end).zip(&targets[next..end]) {
+                    self.admit(data, target + 0.0, row)?;
                 }
                 continue;
             }

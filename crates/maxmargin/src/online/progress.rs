@@ -22,6 +22,8 @@ pub struct Progress {
     pub loss: f64,
     /// The metrics of the task, the most important first.
     pub metrics: Vec<Measured>,
+    /// What passive-aggressive steps say.
+    pub aggression: Option<Aggression>,
 }
 
 impl Progress {
@@ -29,6 +31,21 @@ impl Progress {
     pub fn metric(&self, name: &str) -> Option<&Measured> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
+}
+
+/// What passive-aggressive steps say about the stream so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aggression {
+    /// Batches that were learned from; of one row each, where rows are learned from alone.
+    pub batches: u64,
+    /// Mistakes on these batches, as the rule counts them: see `online/passive_aggressive/bounds.rs`.
+    pub mistakes: u64,
+    /// The most mistakes that the theory allows, if it sets a limit.
+    pub bound: Option<f64>,
+    /// Batches that no weights are right about. Only steps without slack have them.
+    pub contradictions: u64,
+    /// How many rows of the positive and of the negative class are kept to fill batches, and their size in bytes.
+    pub kept: Option<([usize; 2], u64)>,
 }
 
 /// A metric of predictions that were made before their examples were learned from.
@@ -198,6 +215,20 @@ impl ScoreCounts {
         (pairs > 0.0).then(|| Auc { area: (won + level / 2.0) / pairs, resolution: level / 2.0 / pairs })
     }
 
+    /// The share of positive rows with a score of 0 or below, and that of negative rows with a score of 0 or above; those
+    /// nearer to 0 than 2⁻¹⁶ count as 0. They are none for a class that has not come.
+    ///
+    /// Their sum bounds 1 − AUC. A positive score that is not above a negative one is not above 0, or the negative one is
+    /// not below 0; the mean over all pairs gives the two shares. The scores may come from different weights.
+    pub(crate) fn sides(&self) -> [Option<f64>; 2] {
+        let (negatives, positives) = self.counts.split_at(SIDES);
+        let share = |wrong: &[u64], all: &[u64]| {
+            let total = all.iter().sum::<u64>();
+            (total > 0).then(|| wrong.iter().sum::<u64>() as f64 / total as f64)
+        };
+        [share(&positives[..=BUCKETS], positives), share(&negatives[BUCKETS - 1..], negatives)]
+    }
+
     /// Exchanges the classes and turns all scores around.
     pub(crate) fn flip(&mut self) {
         self.counts.reverse();
@@ -243,6 +274,15 @@ mod tests {
             match counts.auc() {
                 None => prop_assert_eq!(all, 0.0),
                 Some(auc) => prop_assert!((auc.area - won / all).abs() <= auc.resolution + 1e-12, "{auc:?} {}", won / all),
+            }
+            let share = |positive: bool| {
+                let own: Vec<f64> = rows.iter().filter(|row| row.0 == positive).map(|row| row.1).collect();
+                let wrong = own.iter().filter(|score| if positive { **score <= 0.0 } else { **score >= 0.0 }).count();
+                (!own.is_empty()).then(|| wrong as f64 / own.len() as f64)
+            };
+            prop_assert_eq!(counts.sides(), [share(true), share(false)]);
+            if let (Some(auc), [Some(missed), Some(alarms)]) = (counts.auc(), counts.sides()) {
+                prop_assert!(1.0 - auc.area <= missed + alarms + 1e-12);
             }
             let mut numbers = Vec::new();
             counts.put(&mut numbers);

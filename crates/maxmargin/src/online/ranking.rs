@@ -184,7 +184,7 @@ impl RankingLearner {
             _ => (("pair", "pairs"), self.tally.errors.measured("pair-error")),
         };
         let Tally { seen, weight, loss, .. } = self.tally;
-        Progress { unit, examples: seen, weight, loss, metrics: vec![metric] }
+        Progress { unit, examples: seen, weight, loss, metrics: vec![metric], aggression: None }
     }
 
     /// Learns from some pairs or lists of a data set, in order, in batches from the first of them. New features start at

@@ -98,7 +98,15 @@ fn class_loss(form: Multiclass, loss: Loss, scores: &[f64], own: usize) -> (f64,
         let first = |best: usize, m: usize| if scores[m] > scores[best] { m } else { best };
         let rival = (0..k).filter(|&m| m != own).reduce(first).expect("another class");
         let force = if value(scores) > 0.0 { 1.0 } else { 0.0 };
-        let slope = |m: usize| if m == rival { force } else if m == own { -force } else { 0.0 };
+        let slope = |m: usize| {
+            if m == rival {
+                force
+            } else if m == own {
+                -force
+            } else {
+                0.0
+            }
+        };
         return (value(scores), (0..k).map(slope).collect());
     }
     let h = 1e-6;
@@ -139,10 +147,10 @@ fn gradient_steps_on_several_classes_are_those_of_plain_weights() {
             for (t, start) in (0..300).step_by(batch as usize).enumerate() {
                 let eta = rate(solver, t);
                 let mut step = vec![vec![0.0; COLS + 1]; 4];
-                for row in start..start + batch as usize {
-                    let mut x = vec![1.0; COLS + 1];
+                for (row, target) in targets.iter().enumerate().skip(start).take(batch as usize) {
+                    let mut x = [1.0; COLS + 1];
                     data.matrix().each_in_row(row, |column, value| x[column] = value);
-                    let own = targets[row] as usize;
+                    let own = *target as usize;
                     let shown: Vec<f64> =
                         if solver == Solver::Sgd { &w } else { &mean }.iter().map(|w| dot(w, &x)).collect();
                     let best = (0..4).rev().max_by(|&a, &b| shown[a].total_cmp(&shown[b])).expect("four");
@@ -225,7 +233,7 @@ proptest! {
         let before = all(&learner);
         learner.learn(&data, 11..12).expect("finite");
         let after = all(&learner);
-        let mut x = vec![1.0; COLS + 1];
+        let mut x = [1.0; COLS + 1];
         data.matrix().each_in_row(11, |column, value| x[column] = value);
         let own = data.targets().real().expect("numbers")[11] as usize;
         let objective = |w: &[f64]| {
@@ -396,13 +404,13 @@ fn gradient_steps_on_ratings_are_those_of_plain_weights_and_cuts() {
                 for (t, first) in (0..300).step_by(batch as usize).enumerate() {
                     let eta = rate(solver, t);
                     let (mut step, mut moves) = (vec![0.0; COLS], vec![0.0; 3]);
-                    for row in first..first + batch as usize {
+                    for (row, target) in targets.iter().enumerate().skip(first).take(batch as usize) {
                         let mut x = vec![0.0; COLS];
                         data.matrix().each_in_row(row, |column, value| x[column] = value);
                         let (shown, borders) = if solver == Solver::Sgd { (&w, &cuts) } else { (&mean, &mean_cuts) };
                         let predicted = 1.0 + borders.iter().filter(|cut| dot(shown, &x) >= **cut).count() as f64;
-                        distance += (predicted - targets[row]).abs();
-                        let own = targets[row] as usize - 1;
+                        distance += (predicted - *target).abs();
+                        let own = *target as usize - 1;
                         let counts = |k: usize| form == OrdinalForm::Implicit || k == own || k + 1 == own;
                         for k in (0..3).filter(|&k| counts(k)) {
                             let sign = if own > k { 1.0 } else { -1.0 };
@@ -448,7 +456,7 @@ fn ranks_that_come_up_later_find_their_place() {
 /// The same rows with larger targets replaced by smaller ones at the beginning.
 fn late(data: &Dataset) -> Dataset {
     let targets = data.targets().real().expect("numbers");
-    let moved = targets.iter().enumerate().map(|(row, &target)| if row < 41 { target.min(2.0).max(1.0) } else { target });
+    let moved = targets.iter().enumerate().map(|(row, &target)| if row < 41 { target.clamp(1.0, 2.0) } else { target });
     let late = moved.collect::<Vec<f64>>();
     data.clone().with_targets(Targets::Real(late.into())).expect("targets")
 }

@@ -7,12 +7,14 @@
 use super::descent::{Descent, not_for_streams};
 use super::gradient::GradientRule;
 use super::linear::LinearPoint;
+use super::passive_aggressive::{PairedRule, Ways};
 use super::progress::{Errors, ScoreCounts};
 use super::state::OnlineState;
 use crate::data::row_loops::for_this_machine;
 use crate::data::{Dataset, Rows, with_rows};
 use crate::error::Result;
-use crate::settings::{Settings, Solver};
+use crate::settings::{Settings, Solver, TaskSettings};
+use crate::wish::Intercept;
 use std::ops::Range;
 
 /// How many rows ahead rows are prefetched.
@@ -64,6 +66,9 @@ pub(crate) trait TwoClassRule: Send {
     /// Makes step number `step`, counted from 0, and returns the weighted sum of the losses before it.
     fn step<R: Rows>(&mut self, rows: &R, batch: &Batch<'_>, step: u64, point: &mut LinearPoint) -> f64;
 
+    /// Both classes change places: what was remembered of positive rows belongs to negative ones, and the reverse.
+    fn turn(&mut self) {}
+
     /// Puts what it remembers besides the point into a state.
     fn put(&self, _state: &mut OnlineState) {}
 
@@ -78,6 +83,8 @@ pub(crate) trait TwoClassRule: Send {
 pub(crate) enum Rule {
     /// Stochastic gradient steps.
     Gradient(GradientRule),
+    /// Passive-aggressive steps.
+    Paired(PairedRule),
 }
 
 /// Calls a method of whichever rule it is.
@@ -85,6 +92,7 @@ macro_rules! with_rule {
     ($rule:expr, $own:ident => $body:expr) => {
         match $rule {
             Rule::Gradient($own) => $body,
+            Rule::Paired($own) => $body,
         }
     };
 }
@@ -95,7 +103,23 @@ impl Rule {
     pub(crate) fn of(settings: &Settings) -> Result<Rule> {
         match settings.solver {
             Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => GradientRule::of(settings).map(Rule::Gradient),
+            solver if solver.is_paired() || solver == Solver::PassiveAggressive => {
+                super::descent::refuse(settings)?;
+                let TaskSettings::Classify(task) = &settings.task else {
+                    return Err(not_for_streams(solver));
+                };
+                let intercept = task.intercept != Intercept::None;
+                Ways::of(settings, intercept).map(|ways| Rule::Paired(PairedRule::new(ways)))
+            }
             solver => Err(not_for_streams(solver)),
+        }
+    }
+
+    /// The passive-aggressive rule, if it is that.
+    pub(crate) fn paired(&self) -> Option<&PairedRule> {
+        match self {
+            Rule::Paired(rule) => Some(rule),
+            Rule::Gradient(_) => None,
         }
     }
 }

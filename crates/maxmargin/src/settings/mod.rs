@@ -294,6 +294,16 @@ impl Settings {
     fn validate_stochastic(&self) -> Result<()> {
         let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
         let given = self.stochastic.given();
+        // A stream checks the rest.
+        if self.solver.is_paired() {
+            return Ok(());
+        }
+        if let Some(name) = given.iter().find(|name| matches!(**name, "pa-variant" | "reservoir" | "average-from")) {
+            return bad(
+                format!("⟦{name}⟧ is for passive-aggressive steps, and the solver is `{}`", self.solver.name()),
+                format!("use ⟦solver=pa-dca⟧ on a stream, or leave ⟦{name}⟧ out"),
+            );
+        }
         // Structured outputs stop by held-out data with any solver. Of a user's own task only the problem knows.
         let structured = self.is_own() || self.abilities(false).structured;
         let alien = given.iter().find(|name| !(structured && **name == "early-stopping"));

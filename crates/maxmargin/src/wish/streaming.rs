@@ -1,6 +1,6 @@
 //! The settings that tasks share when they learn from a stream.
 
-use super::{LEARNING, Range, STOCHASTIC, Schedule, Setting, Value};
+use super::{LEARNING, Range, STOCHASTIC, Schedule, Setting, Value, Variant};
 use crate::loss::Loss;
 
 /// What a missed margin costs.
@@ -81,4 +81,40 @@ pub(crate) const STREAM_RECALIBRATE: Setting = Setting {
     placeholder: "N",
     value: Value::Whole(1, u64::MAX >> 1),
     place: "stochastic.recalibrate",
+};
+
+/// What a missed margin costs such a step.
+pub(crate) const PA_VARIANT: Setting = Setting {
+    name: "pa-variant",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "What a missed margin costs a passive-aggressive step: pa accepts none, pa-1 pays C times the slack, pa-2 C \
+           times its square [default: pa-1]",
+    placeholder: "",
+    value: Value::Name(|| Variant::ALL.map(Variant::name).to_vec()),
+    place: "stochastic.pa-variant",
+};
+
+/// Rows for balanced batches.
+pub(crate) const STREAM_RESERVOIR: Setting = Setting {
+    name: "reservoir",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "How many of the most recent rows of each class the paired solvers keep, to fill batches with as many rows of \
+           one class as of the other; 12 bytes for each value of a sparse row [default: 128]",
+    placeholder: "N",
+    value: Value::Whole(1, 1 << 24),
+    place: "stochastic.reservoir",
+};
+
+/// Averaged passive-aggressive steps.
+pub(crate) const STREAM_AVERAGE: Setting = Setting {
+    name: "average-from",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "Predict with the mean of the weights after each row instead of the last ones, leaving out the first N rows; for \
+           passive-aggressive steps",
+    placeholder: "N",
+    value: Value::Whole(0, 1 << 53),
+    place: "stochastic.average-from",
 };

@@ -22,6 +22,7 @@ const CLOSE: char = '⟧';
 pub const NAMES: &[&str] = &[
     // Settings of tasks.
     "approximate",
+    "average-from",
     "batch",
     "budget",
     "c",
@@ -50,6 +51,7 @@ pub const NAMES: &[&str] = &[
     "nu",
     "optimize",
     "order-score",
+    "pa-variant",
     "pair-weight",
     "parents",
     "weight-as",
@@ -60,6 +62,7 @@ pub const NAMES: &[&str] = &[
     "rate",
     "recalibrate",
     "rescale",
+    "reservoir",
     "sample",
     "scale",
     "schedule",

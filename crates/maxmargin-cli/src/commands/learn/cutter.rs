@@ -7,9 +7,9 @@ use std::ops::Range;
 /// Keeps the examples that were not used yet. Blocks are joined only if they must be.
 #[derive(Default)]
 pub(super) struct Cutter {
-    pieces: Vec<Dataset>,
+    pub(super) pieces: Vec<Dataset>,
     /// Number of examples of the first piece that were used.
-    used: usize,
+    pub(super) used: usize,
     /// Whether pairs name rows of one table of items, which all blocks share.
     items: bool,
 }
@@ -116,7 +116,7 @@ impl Cutter {
 fn continues(first: &Dataset, second: &Dataset) -> bool {
     let (Some(own), Some(others)) = (first.groups(), second.groups()) else { return false };
     let last = own.len().checked_sub(1).map(|last| own.names().get_bytes(last));
-    last.is_some() && others.len() > 0 && last == Some(others.names().get_bytes(0))
+    last.is_some() && !others.is_empty() && last == Some(others.names().get_bytes(0))
 }
 
 /// Refuses lists whose rows are scattered over a block.

@@ -22,7 +22,9 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings};
 use maxmargin::stream::{Learner, learner};
 use maxmargin_io::atomic::ensure_writable;
-use maxmargin_io::{BadRows, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options};
+use maxmargin_io::{
+    BadRows, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options,
+};
 use reading::{Message, read_ahead};
 use report::Lines;
 use serde_json::json;
@@ -105,7 +107,7 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         snapshot: None,
         saved: (Instant::now(), 0),
         bad_rows,
-        cutter: Cutter::new(arguments.items.is_some()),
+        cutter: Cutter { items: arguments.items.is_some(), ..Cutter::default() },
         lists: input == Input::Ranked,
     };
     let options = if pairs { stream.read_items(options)? } else { options };

@@ -221,8 +221,7 @@ fn settings_are_made_again_from_their_names() {
         batch: 32,
         project: true,
         early_stopping: EarlyStopping::Validation,
-        sample: None,
-        recalibrate: None,
+        ..Stochastic::default()
     };
     for settings in [
         Settings { tolerance: 1e-300, seed: u64::MAX, ..classify() },

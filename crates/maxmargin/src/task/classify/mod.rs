@@ -21,8 +21,8 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::structured::ClassMeasure;
 use crate::wish::{
-    Intercept, LEARNING, Regularisation, STREAM_BATCH, STREAM_C, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE,
-    STREAM_RECALIBRATE, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
+    Intercept, LEARNING, PA_VARIANT, Regularisation, STREAM_AVERAGE, STREAM_BATCH, STREAM_C, STREAM_LAMBDA,
+    STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_RESERVOIR, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -259,15 +259,17 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 };
 
 /// The settings for learning classes from a stream.
-const STREAMED: [Setting; 13] = [
+const STREAMED: [Setting; 16] = [
     Setting {
         name: "solver",
         heading: LEARNING,
         aliases: &[],
-        help: "How to step [default: averaged-sgd]",
+        help: "How to step: by gradients; or by the least change that is right about a row (pa), or about a batch with \
+               as many rows of one class as of the other (the other pa-…) [default: averaged-sgd]",
         placeholder: "",
         value: Value::Name(|| {
-            [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos, Solver::PassiveAggressive].map(Solver::name).to_vec()
+            let own = [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos, Solver::PassiveAggressive];
+            own.into_iter().chain(Solver::PAIRED).map(Solver::name).collect()
         }),
         place: "solver",
     },
@@ -296,6 +298,9 @@ const STREAMED: [Setting; 13] = [
     STREAM_RATE,
     STREAM_RECALIBRATE,
     STREAM_BATCH,
+    PA_VARIANT,
+    STREAM_RESERVOIR,
+    STREAM_AVERAGE,
 ];
 
 impl ClassifySettings {
