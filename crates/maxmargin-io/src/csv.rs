@@ -422,9 +422,11 @@ impl<'a, R: Read> Records<'a, R> {
         }
     }
 
-    /// Whether everything that arrived was used.
+    /// Whether no whole line is left of what arrived.
     fn is_drained(&self) -> bool {
-        self.reader.position().byte() >= self.reader.get_ref().received()
+        let next = self.reader.position().byte();
+        let kept = self.reader.get_ref();
+        next >= kept.received() || memchr::memchr(b'\n', kept.since(next)).is_none()
     }
 
     /// The text of the record that starts at this byte.

@@ -113,7 +113,7 @@ fn every_task_is_learned_in_two_parts_with_the_bytes_of_one() {
             "txt",
             &classes,
             &text,
-            &["", "--solver passive-aggressive", "--loss logistic --batch 6 --rate 0.1"],
+            &["", "--multiclass joint --solver passive-aggressive", "--loss logistic --batch 6 --rate 0.1"],
         ),
         ("ordinal", "txt", &classes, &text, &["", "--form explicit --solver pegasos", "--solver sgd --batch 6"]),
         ("rank", "txt", &lists, &text, &["", "--solver sgd --loss hinge --rate 0.1 --batch 2"]),

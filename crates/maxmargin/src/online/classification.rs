@@ -248,6 +248,8 @@ impl ClassificationLearner {
             if whole == 0 {
                 self.labels.meet(data, next..next.saturating_add(batch).min(rows.end))?;
                 self.meet_classes()?;
+                // Without any class there was no weight for a feature.
+                self.point.grow(data.cols());
                 continue;
             }
             self.step_through(data, next)?;
@@ -406,7 +408,9 @@ impl ClassificationLearner {
             *own = descent;
         }
         // The negative class comes first, as in a model of two classes that is continued.
-        if signs[0] > 0.0 {
+        if let [first, _] = signs[..]
+            && first > 0.0
+        {
             let mut names = self.labels.names().to_vec();
             names.swap(0, 1);
             self.labels = StreamLabels::new(&names, self.task.classes.is_some());

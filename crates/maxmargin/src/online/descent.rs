@@ -16,7 +16,7 @@ use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::settings::{Regularisation, Settings, Solver};
-use crate::steps::calibrate::least;
+use crate::steps::calibrate::least_patiently;
 use crate::steps::schedule::{Averaging, Rates};
 use crate::wish::{EarlyStopping, Schedule, Stochastic};
 
@@ -165,7 +165,7 @@ impl Descent {
     /// Finds the first rate before a step. `cost` is the regularised loss on the sample after a trial with given steps.
     pub(crate) fn calibrate(&mut self, step: u64, mut cost: impl FnMut(Descent) -> f64) {
         let trial = Descent { unknown: false, recalibrate: None, since: step, ..*self };
-        let rate = least(&mut |rate| {
+        let rate = least_patiently(&mut |rate| {
             let cost = cost(Descent { rates: Rates { rate, ..trial.rates }, ..trial });
             if cost.is_finite() { cost } else { f64::INFINITY }
         });

@@ -182,7 +182,14 @@ impl LinearPoint {
                 divisor: average.divisor,
             }),
         };
-        let (constants, mean) = (spread(&self.constants), spread(&self.mean));
+        // There is a constant for every output, also if there was no output before.
+        let moved = |old: &[f64]| -> Vec<f64> {
+            let mut new = vec![0.0; if self.has_constants() { outputs } else { 0 }];
+            place.iter().filter(|_| !old.is_empty()).for_each(|&(from, to, factor)| new[to] += factor * old[from]);
+            new
+        };
+        let constants = moved(&self.constants);
+        let mean = if self.weights.average.is_some() { moved(&self.mean) } else { Vec::new() };
         LinearPoint { weights, outputs, intercept: self.intercept, constants, mean }
     }
 

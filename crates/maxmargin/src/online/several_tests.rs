@@ -207,6 +207,30 @@ fn a_third_class_changes_no_prediction_until_it_is_learned_from() {
     near(&[constants[one] - constants[zero]], &[constant[0]]);
 }
 
+#[test]
+fn classes_with_a_score_each_need_not_be_declared() {
+    let data = classes(400, 3, 7);
+    let by_number = |declared: bool| {
+        let classes = declared.then(|| (0..3).map(|class| class.to_string()).collect());
+        let task = ClassifySettings { multiclass: Some(Multiclass::Joint), classes, ..ClassifySettings::default() };
+        // The whole block is the first step, so that all classes are known from the beginning.
+        let mut learner =
+            ClassificationLearner::new(&settings(task, Solver::AveragedSgd, Loss::Logistic, 400)).expect("settings");
+        learner.learn(&data, 0..400).expect("finite");
+        let ((all, constants), decoder) = (learner.point(), learner.decoder().expect("classes"));
+        let Decoder::Largest(labels) = decoder else { panic!("three scores") };
+        let places: Vec<usize> = (0..3).map(|class| labels.position(&class.to_string()).expect("known")).collect();
+        let weights = (0..COLS).flat_map(|column| places.iter().map(move |place| (column, *place)));
+        let weights: Vec<f64> = weights.map(|(column, place)| all[column * 3 + place]).collect();
+        assert!(all.len() == COLS * 3 && weights.iter().any(|w| *w != 0.0));
+        let constants: Vec<f64> = places.iter().map(|place| constants[*place]).collect();
+        (weights, constants)
+    };
+    let ((found, own), (known, others)) = (by_number(false), by_number(true));
+    near(&found, &known);
+    near(&own, &others);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 

@@ -11,7 +11,7 @@ pub(super) struct Cutter {
     /// Number of examples of the first piece that were used.
     pub(super) used: usize,
     /// Whether pairs name rows of one table of items, which all blocks share.
-    items: bool,
+    pub(super) items: bool,
 }
 
 /// Number of pairs, or of lists if examples are lists, or of rows.
@@ -24,11 +24,6 @@ fn examples(data: &Dataset, lists: bool) -> usize {
 }
 
 impl Cutter {
-    /// Nothing yet. `items` says whether pairs name rows of one table, which all blocks share.
-    pub(super) fn new(items: bool) -> Cutter {
-        Cutter { items, ..Cutter::default() }
-    }
-
     /// Takes a block.
     pub(super) fn keep(&mut self, data: Dataset) {
         self.pieces.push(data);
