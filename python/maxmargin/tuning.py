@@ -12,7 +12,7 @@ from . import _core
 from .estimator import MarginEstimator, called, number
 
 #: The default metric for the choice, as in the command.
-USUAL = {"classify": "accuracy", "ordinal": "mae", "rank": "ndcg@10", "compare": "error"}
+USUAL = {"classify": "accuracy", "ordinal": "mae", "multilabel": "label-ranking-average-precision", "rank": "ndcg@10", "compare": "error"}
 
 
 def usual_metric(estimator: MarginEstimator) -> str:
@@ -94,7 +94,7 @@ def tune(
 
     Parameters
     ----------
-    estimator : SVMClassifier, SVMOrdinal, SVMRanker or SVMComparator
+    estimator : SVMClassifier, MultilabelSVM, SVMOrdinal, SVMRanker or SVMComparator
         An estimator with the other settings. It is not changed.
     *data, **more
         The arguments of `fit`: ``X, y`` with ``qid=`` and ``sample_weight=``, or ``X_left, X_right, y``. The arguments

@@ -22,6 +22,7 @@ pub mod fuzzing;
 mod gather;
 mod ids;
 mod kept;
+mod label_sets;
 mod mapped;
 mod model_file;
 mod number;

@@ -105,6 +105,7 @@ fn outputs(data: &Dataset, settings: &Settings) -> Result<u64> {
     let task = match &settings.task {
         TaskSettings::Classify(task) => task,
         TaskSettings::Sequence(_) => return Ok(tags_of(data)?.len() as u64),
+        TaskSettings::Multilabel(_) => return Ok(Labels::of_sets(data.targets())?.len() as u64 + 1),
         _ => return Ok(1),
     };
     let labels = Labels::find(data.targets())?;

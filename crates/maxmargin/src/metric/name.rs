@@ -58,6 +58,22 @@ const ENTRIES: &[Entry] = &[
     entry("token-accuracy", Cutoff::Never, false, "fraction of rows of sequences whose tag is right"),
     entry("sequence-accuracy", Cutoff::Never, false, "fraction of sequences all of whose tags are right"),
     entry("span-f1", Cutoff::Never, false, "F1 of the spans that tags such as B-NP and I-NP mark"),
+    entry("hamming-loss", Cutoff::Never, false, "share of the labels of sets that are predicted wrongly"),
+    entry("subset-accuracy", Cutoff::Never, false, "fraction of rows whose predicted set of labels is right"),
+    entry("one-error", Cutoff::Never, false, "fraction of rows whose first label is not one of theirs"),
+    entry("coverage", Cutoff::Never, false, "mean number of labels, from the top, that hold all labels of a row"),
+    entry(
+        "ranking-loss",
+        Cutoff::Never,
+        false,
+        "share of the pairs of a label of the row and another one in the wrong order",
+    ),
+    entry(
+        "label-ranking-average-precision",
+        Cutoff::Never,
+        false,
+        "mean over the labels of a row of the precision down to each",
+    ),
 ];
 
 /// The metric of a base name. `cutoff` is present if the entry says `Always`.
@@ -92,6 +108,12 @@ fn build(base: &str, cutoff: Option<NonZeroUsize>, variant: Variant) -> Option<M
         "token-accuracy" => Metric::TokenAccuracy,
         "sequence-accuracy" => Metric::SequenceAccuracy,
         "span-f1" => Metric::SpanF1,
+        "hamming-loss" => Metric::HammingLoss,
+        "subset-accuracy" => Metric::SubsetAccuracy,
+        "one-error" => Metric::OneError,
+        "coverage" => Metric::Coverage,
+        "ranking-loss" => Metric::RankingLoss,
+        "label-ranking-average-precision" => Metric::LabelRankingAveragePrecision,
         _ => return None,
     })
 }
@@ -182,6 +204,12 @@ impl Metric {
             Metric::Rmse => "rmse",
             Metric::TokenAccuracy => "token-accuracy",
             Metric::SequenceAccuracy => "sequence-accuracy",
+            Metric::HammingLoss => "hamming-loss",
+            Metric::SubsetAccuracy => "subset-accuracy",
+            Metric::OneError => "one-error",
+            Metric::Coverage => "coverage",
+            Metric::RankingLoss => "ranking-loss",
+            Metric::LabelRankingAveragePrecision => "label-ranking-average-precision",
             Metric::SpanF1 => "span-f1",
         }
     }
@@ -302,6 +330,10 @@ fn unknown(name: &str, base: &str, rest: &str) -> Error {
             Some(format!("top-accuracy@{}", cutoff.as_deref().or(given).unwrap_or("5")))
         }
         _ if base.contains("kappa") => Some("qwk".to_owned()),
+        _ if base == "lrap" || base == "label-ranking-loss" && rest.is_empty() => {
+            Some(if base == "lrap" { "label-ranking-average-precision" } else { "ranking-loss" }.to_owned())
+        }
+        _ if base == "hamming" => Some("hamming-loss".to_owned()),
         _ if base == "ece" => Some("calibration-error".to_owned()),
         (Some(guess), _) if Metric::parse(&format!("{guess}{rest}")).is_ok() => Some(format!("{guess}{rest}")),
         (_, true) if base.starts_with('p') && Metric::parse(&format!("p{rest}")).is_ok() => Some(format!("p{rest}")),

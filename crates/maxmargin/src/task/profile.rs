@@ -1,8 +1,9 @@
 //! The list of tasks, and what is known about each before there are data.
 
 use super::{
-    ClassifySettings, CompareSettings, Method, OneClassSettings, OrdinalForm, OrdinalSettings, RankSettings,
-    SequenceSettings, classify, comparison, one_class, ordinal, ranking, sequence,
+    ClassifySettings, CompareSettings, Method, Multilabel, MultilabelSettings, OneClassSettings, OrdinalForm,
+    OrdinalSettings, RankSettings, SequenceSettings, classify, comparison, multilabel, one_class, ordinal, ranking,
+    sequence,
 };
 use crate::certificate::Decoder;
 use crate::data::Dataset;
@@ -120,6 +121,8 @@ pub enum Task {
     Compare,
     /// Predict ratings, which are ranks in order.
     Ordinal,
+    /// Predict sets of labels.
+    Multilabel,
     /// Separate rows like the training rows from others.
     OneClass,
     /// Tag the rows of sequences.
@@ -130,8 +133,8 @@ pub enum Task {
 
 impl Task {
     /// All tasks of this crate.
-    pub const ALL: [Task; 6] =
-        [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::OneClass, Task::Sequence];
+    pub const ALL: [Task; 7] =
+        [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::Multilabel, Task::OneClass, Task::Sequence];
 
     /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
@@ -140,6 +143,7 @@ impl Task {
             Task::Rank => &ranking::PROFILE,
             Task::Compare => &comparison::PROFILE,
             Task::Ordinal => &ordinal::PROFILE,
+            Task::Multilabel => &multilabel::PROFILE,
             Task::OneClass => &one_class::PROFILE,
             Task::Sequence => &sequence::PROFILE,
             Task::Own => &OWN,
@@ -171,6 +175,10 @@ impl Task {
                 let at_once = ClassifySettings { optimize, intercept: Intercept::Penalised, ..Default::default() };
                 vec![(usual, false, self.name()), (at_once.into(), false, "classify, a measure of all rows")]
             }
+            Input::Rows if self == Task::Multilabel => {
+                let apart = MultilabelSettings { multilabel: Multilabel::OneVsRest, ..MultilabelSettings::default() };
+                vec![(usual, false, "multilabel, calibrated"), (apart.into(), false, "multilabel, one-vs-rest")]
+            }
             Input::Rows => vec![(usual, false, self.name())],
             Input::Ranked => {
                 let optimize = Some(RankMeasure::Map(Variant::default()));
@@ -196,6 +204,7 @@ impl Task {
             Task::Rank => TaskSettings::Rank(RankSettings::default()),
             Task::Compare => TaskSettings::Compare(CompareSettings::default()),
             Task::Ordinal => TaskSettings::Ordinal(OrdinalSettings::default()),
+            Task::Multilabel => TaskSettings::Multilabel(MultilabelSettings::default()),
             Task::OneClass => TaskSettings::OneClass(OneClassSettings::default()),
             Task::Sequence => TaskSettings::Sequence(SequenceSettings::default()),
             Task::Own => TaskSettings::Own(OwnSettings::default()),
@@ -215,6 +224,8 @@ pub enum TaskSettings {
     Compare(CompareSettings),
     /// Predict ratings, which are ranks in order.
     Ordinal(OrdinalSettings),
+    /// Predict sets of labels.
+    Multilabel(MultilabelSettings),
     /// Separate rows like the training rows from others.
     OneClass(OneClassSettings),
     /// Tag the rows of sequences.
@@ -284,6 +295,7 @@ task_settings_from!(
     Rank(RankSettings),
     Compare(CompareSettings),
     Ordinal(OrdinalSettings),
+    Multilabel(MultilabelSettings),
     OneClass(OneClassSettings),
     Sequence(SequenceSettings),
     Own(OwnSettings)
@@ -295,6 +307,7 @@ impl TaskSettings {
         match &mut self {
             TaskSettings::Classify(settings) => settings.intercept = rule,
             TaskSettings::Compare(settings) => settings.threshold = rule,
+            TaskSettings::Multilabel(settings) => settings.intercept = rule,
             TaskSettings::Rank(_)
             | TaskSettings::Ordinal(_)
             | TaskSettings::OneClass(_)
@@ -311,6 +324,7 @@ impl TaskSettings {
             TaskSettings::Rank(_) => Task::Rank,
             TaskSettings::Compare(_) => Task::Compare,
             TaskSettings::Ordinal(_) => Task::Ordinal,
+            TaskSettings::Multilabel(_) => Task::Multilabel,
             TaskSettings::OneClass(_) => Task::OneClass,
             TaskSettings::Sequence(_) => Task::Sequence,
             TaskSettings::Own(_) => Task::Own,
@@ -327,6 +341,7 @@ impl TaskSettings {
         match self {
             TaskSettings::Classify(settings) => settings.intercept,
             TaskSettings::Compare(settings) => settings.free(),
+            TaskSettings::Multilabel(settings) => settings.intercept,
             TaskSettings::Ordinal(_) => Intercept::Free,
             TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Own(_) => {
                 Intercept::None
@@ -341,6 +356,7 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.abilities(pairs),
             TaskSettings::Compare(settings) => settings.abilities(loss, pairs),
             TaskSettings::Ordinal(settings) => settings.abilities(),
+            TaskSettings::Multilabel(settings) => settings.abilities(),
             TaskSettings::OneClass(settings) => settings.abilities(),
             TaskSettings::Sequence(settings) => settings.abilities(),
             // The problem itself states its abilities.
@@ -355,6 +371,7 @@ impl TaskSettings {
             TaskSettings::Rank(_) => Decoder::Rank,
             TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
             TaskSettings::Ordinal(settings) => settings.decoder(data)?,
+            TaskSettings::Multilabel(settings) => settings.decoder(data)?,
             TaskSettings::OneClass(settings) => settings.decoder(data),
             TaskSettings::Sequence(settings) => settings.decoder(data)?,
             TaskSettings::Own(_) => Decoder::Score { free: Vec::new() },
@@ -369,6 +386,7 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.makes(decoder, intercept),
             TaskSettings::Compare(settings) => settings.makes(decoder, intercept),
             TaskSettings::Ordinal(settings) => settings.makes(decoder, intercepts.len()),
+            TaskSettings::Multilabel(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
             TaskSettings::Sequence(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Own(_) => true,
@@ -391,7 +409,10 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.weight_as,
             TaskSettings::Compare(settings) => settings.weight_as,
             TaskSettings::Ordinal(settings) => settings.weight_as,
-            TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Own(_) => WeightAs::Slack,
+            TaskSettings::Multilabel(_)
+            | TaskSettings::OneClass(_)
+            | TaskSettings::Sequence(_)
+            | TaskSettings::Own(_) => WeightAs::Slack,
         }
     }
 
@@ -402,6 +423,7 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.refuse(wish),
             TaskSettings::Compare(settings) => settings.refuse(wish),
             TaskSettings::Ordinal(settings) => settings.refuse(wish),
+            TaskSettings::Multilabel(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),
             TaskSettings::Sequence(settings) => settings.refuse(wish),
             TaskSettings::Own(_) => Ok(()),
