@@ -245,6 +245,7 @@ impl ReadSettings {
             features: None,
             features_grow: false,
             index_base: self.index_base,
+            steady: false,
             least_features: self.least_features.map_or(0, |least| least as usize),
             label_separator: self.label_separator.as_deref().map(separator).transpose()?,
             pairing: Pairing::None,

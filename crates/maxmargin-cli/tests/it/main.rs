@@ -18,6 +18,7 @@ mod invariance;
 mod kernels;
 mod label_sets;
 mod learn;
+mod learn_classes;
 mod limits;
 mod measures;
 mod memory;

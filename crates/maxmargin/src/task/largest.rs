@@ -52,13 +52,13 @@ pub(super) fn rounded_largest(
         let lost = 0.5 * width;
         return RowPoint { value: sharp - lost, rounding: [sharp, lost], ..point };
     }
-    // Where few digits are left of v − θ, the shares may add up to more than 1.
+    // The shares add up to 1 above θ = 0, also where few digits are left of v − θ, and never to more.
     let sum: f64 = others.clone().map(|m| (violation(m) - cut).max(0.0)).sum();
-    let width = width.max(sum);
+    let whole = if cut > 0.0 { sum } else { width.max(sum) };
     for m in others {
         let v = violation(m);
         if v > cut {
-            let own = (v - cut) / width;
+            let own = (v - cut) / whole;
             share(m, own);
             let lost = 0.5 * width * own * own;
             point.value += own * v - lost;
