@@ -64,6 +64,21 @@ impl StreamLabels {
         Ok(())
     }
 
+    /// Writes the codes of the set of labels of a row, in order. New labels are added. One label is a set of one.
+    pub(crate) fn set(&mut self, data: &Dataset, row: usize, codes: &mut Vec<u32>) -> Result<()> {
+        let Targets::Sets { names, starts, codes: own } = data.targets() else {
+            return self.codes(data, row..row + 1, codes);
+        };
+        codes.clear();
+        for &label in &own[starts[row] as usize..starts[row + 1] as usize] {
+            let code = self.code_of(&names.get(label as usize), data, row)?;
+            codes.push(code);
+        }
+        codes.sort_unstable();
+        codes.dedup();
+        Ok(())
+    }
+
     /// The code of a label, which is new if it is neither known by its name nor as a number.
     fn code_of(&mut self, label: &str, data: &Dataset, row: usize) -> Result<u32> {
         let number = || bits(label).and_then(|bits| self.by_number.get(&bits));

@@ -12,6 +12,7 @@ mod classification;
 mod classification_tests;
 mod comparison;
 mod gradient;
+mod label_sets;
 mod labels;
 mod linear;
 mod pair_steps;
@@ -25,6 +26,7 @@ mod two_classes;
 
 pub use classification::ClassificationLearner;
 pub use comparison::ComparisonLearner;
+pub use label_sets::SetLearner;
 pub use progress::{Measured, Progress, RECENT};
 pub use progressive::{Auc, Progressive};
 pub(crate) use state::unfit;
@@ -41,6 +43,7 @@ pub(crate) fn check_state(settings: &Settings, state: &OnlineState, learned: &Le
     match settings.task.task() {
         Task::Compare => ComparisonLearner::resume(settings, state, learned).map(drop),
         Task::Classify => ClassificationLearner::resume(settings, state, learned).map(drop),
+        Task::Multilabel => SetLearner::resume(settings, state, learned).map(drop),
         task => Err(Error::new(Code::DamagedModel, format!("`{}` does not learn from a stream", task.name()))),
     }
 }
@@ -52,6 +55,7 @@ pub fn progress(settings: &Settings, state: &OnlineState, learned: &Learned<'_>)
         Task::Classify => {
             ClassificationLearner::resume(settings, state, learned).ok().map(|learner| learner.progress())
         }
+        Task::Multilabel => SetLearner::resume(settings, state, learned).ok().map(|learner| learner.progress()),
         _ => None,
     }
 }

@@ -6,12 +6,13 @@
 
 mod classification;
 mod comparison;
+mod label_sets;
 
 use crate::certificate::Decoder;
 use crate::data::{Dataset, Names};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
-use crate::online::{ClassificationLearner, ComparisonLearner, Progress, Progressive};
+use crate::online::{ClassificationLearner, ComparisonLearner, Progress, Progressive, SetLearner};
 use crate::settings::{Settings, Task};
 use std::ops::Range;
 
@@ -67,6 +68,10 @@ pub fn learner(settings: &Settings, from: Option<&Model>) -> Result<Box<dyn Lear
         Task::Classify => Ok(Box::new(match from {
             Some(model) => ClassificationLearner::from_model(model, settings)?,
             None => ClassificationLearner::new(settings)?,
+        })),
+        Task::Multilabel => Ok(Box::new(match from {
+            Some(model) => SetLearner::from_model(model, settings)?,
+            None => SetLearner::new(settings)?,
         })),
         task => Err(Error::new(Code::Unsupported, format!("`{}` cannot be learned from a stream", task.name()))
             .help("learn another task, or train on stored data")),

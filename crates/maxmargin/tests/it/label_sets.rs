@@ -58,7 +58,7 @@ pub(crate) fn sets(rows: usize, cols: usize, labels: usize, dense: bool, seed: u
 }
 
 fn settings(multilabel: Multilabel, intercept: Intercept, loss: Loss, c: f64) -> Settings {
-    let task = MultilabelSettings { multilabel, intercept };
+    let task = MultilabelSettings { multilabel, intercept, ..MultilabelSettings::default() };
     Settings { loss, regularisation: Regularisation::C(c), ..Settings::of(task) }
 }
 

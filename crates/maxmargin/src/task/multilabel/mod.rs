@@ -5,15 +5,15 @@ mod separation;
 mod step;
 
 pub use separation::Separation;
-pub(crate) use step::solve_sides;
+pub(crate) use step::{solve_sides, two_labels};
 
 use super::classify::COLUMNS;
-use super::{Abilities, Input, Profile};
+use super::{Abilities, Input, Profile, is_default};
 use crate::certificate::Decoder;
 use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value, Wish};
+use crate::wish::{Intercept, LEARNING, Range, Regularisation, Setting, Solver, Value, Wish};
 use serde::{Deserialize, Serialize};
 
 /// How labels are told apart.
@@ -40,6 +40,30 @@ impl Multilabel {
     }
 }
 
+/// Which labels a passive-aggressive step moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetStep {
+    /// All that the exact step moves.
+    #[default]
+    Exact,
+    /// The worst label of the row, and the worst other one.
+    TwoLabels,
+}
+
+impl SetStep {
+    /// Both.
+    pub const ALL: [SetStep; 2] = [SetStep::Exact, SetStep::TwoLabels];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            SetStep::Exact => "exact",
+            SetStep::TwoLabels => "two-labels",
+        }
+    }
+}
+
 /// The settings of label sets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -48,6 +72,9 @@ pub struct MultilabelSettings {
     pub multilabel: Multilabel,
     /// The constant term of each score.
     pub intercept: Intercept,
+    /// For streams: which labels a step moves.
+    #[serde(skip_serializing_if = "is_default")]
+    pub step: SetStep,
 }
 
 /// `multilabel`
@@ -65,23 +92,59 @@ pub(super) const PROFILE: Profile = Profile {
             value: Value::Name(|| Multilabel::ALL.map(Multilabel::name).to_vec()),
             place: "task.multilabel",
         },
-        Setting {
-            name: "intercept",
-            heading: LEARNING,
-            aliases: &[],
-            help: "The constant terms: how common each label is [default: free]",
-            placeholder: "",
-            value: Value::Name(|| Intercept::ALL.map(Intercept::name).to_vec()),
-            place: "task.intercept",
-        },
+        INTERCEPT,
     ],
     without: &["nu", "margin", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
     loss: Loss::Logistic,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,
-    streamed: &[],
+    streamed: &STREAMED,
     untunable: None,
 };
+
+/// The constant terms.
+const INTERCEPT: Setting = Setting {
+    name: "intercept",
+    heading: LEARNING,
+    aliases: &[],
+    help: "The constant terms: how common each label is [default: free]",
+    placeholder: "",
+    value: Value::Name(|| Intercept::ALL.map(Intercept::name).to_vec()),
+    place: "task.intercept",
+};
+
+/// The settings for learning label sets from a stream.
+const STREAMED: [Setting; 4] = [
+    Setting {
+        name: "solver",
+        heading: LEARNING,
+        aliases: &[],
+        help: "How to step [default: passive-aggressive]",
+        placeholder: "",
+        value: Value::Name(|| vec![Solver::PassiveAggressive.name()]),
+        place: "solver",
+    },
+    Setting {
+        name: "c",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The most that a row may move each side of the border: the aggressiveness of the steps [default: 0.1]",
+        placeholder: "C",
+        value: Value::Number(Range::Positive),
+        place: "regularisation.(c)",
+    },
+    Setting { help: "The constant terms: moved like weights, or none [default: moved]", ..INTERCEPT },
+    Setting {
+        name: "step",
+        heading: LEARNING,
+        aliases: &[],
+        help: "Which labels a step moves: all that the exact step moves, or the worst label of the row and the worst other \
+               one [default: exact]",
+        placeholder: "",
+        value: Value::Name(|| SetStep::ALL.map(SetStep::name).to_vec()),
+        place: "task.step",
+    },
+];
 
 /// What the calibrated form offers to solvers.
 const CALIBRATED: Abilities = Abilities { drawn: false, several: true, ..Abilities::SUMMED };

@@ -47,6 +47,28 @@ pub(crate) fn solve_sides(z: &mut [f64], own: &[u32], (q, cost): (f64, f64), nea
     shift
 }
 
+/// The best variables of two labels alone: of the row's, with violation a, and of the other, with violation b. A violation
+/// of −∞ is that of a side without labels.
+pub(crate) fn two_labels(a: f64, b: f64, q: f64, cost: f64) -> (f64, f64) {
+    if q == 0.0 {
+        let all = |violation: f64| if violation > 0.0 { cost } else { 0.0 };
+        return (all(a), all(b));
+    }
+    // With one of them at a limit, the other is the solution of its own problem.
+    let beside = |own: f64, other: f64| ((own / q + other) / 2.0).clamp(0.0, cost);
+    let (alpha, beta) = ((2.0 * a + b) / (3.0 * q), (a + 2.0 * b) / (3.0 * q));
+    let inside = |value: f64| (0.0..=cost).contains(&value);
+    if inside(alpha) && inside(beta) {
+        return (alpha, beta);
+    }
+    let value = |&(alpha, beta): &(f64, f64)| {
+        let gain = if alpha > 0.0 { alpha * a } else { 0.0 } + if beta > 0.0 { beta * b } else { 0.0 };
+        gain - q * (alpha * alpha + beta * beta - alpha * beta)
+    };
+    let corners = [0.0, cost].into_iter().flat_map(|limit| [(limit, beside(b, limit)), (beside(a, limit), limit)]);
+    corners.fold((0.0, 0.0), |best, next| if value(&next) > value(&best) { next } else { best })
+}
+
 /// The root t.
 #[inline(always)]
 fn shift(others: &[f64], own: &[f64], limit: f64, near: f64) -> f64 {
@@ -207,6 +229,26 @@ mod tests {
                 assert!(case.value(&a) <= best + 1e-12 * (1.0 + best.abs()), "{number}");
             }
         }
+    }
+
+    #[test]
+    fn two_labels_are_the_best_of_their_problem() {
+        let mut random = Random::new(8, 8, 0);
+        for _ in 0..5000 {
+            let (a, b) = (1.0 + 3.0 * random.normal(), 1.0 + 3.0 * random.normal());
+            let (q, cost) = ((2.0 * random.normal()).exp(), (2.0 * random.normal()).exp());
+            let value = |alpha: f64, beta: f64| alpha * a + beta * b - q * (alpha * alpha + beta * beta - alpha * beta);
+            let (alpha, beta) = two_labels(a, b, q, cost);
+            assert!((0.0..=cost).contains(&alpha) && (0.0..=cost).contains(&beta));
+            // The exact step over one label on each side is the same.
+            let mut z = vec![f64::NEG_INFINITY; LANES];
+            (z[0], z[1]) = (a, b);
+            solve_sides(&mut z, &[0], (q, cost), 0.0, &mut Vec::new());
+            let (found, exact) = (value(alpha, beta), value(z[0], z[1]));
+            assert!((found - exact).abs() <= 1e-10 * (1.0 + exact.abs()), "{a} {b} {q} {cost}: {found} {exact}");
+        }
+        assert_eq!(two_labels(f64::NEG_INFINITY, 2.0, 1.0, 0.5), (0.0, 0.5));
+        assert_eq!(two_labels(-1.0, 2.0, 0.0, 0.5), (0.0, 0.5));
     }
 
     /// Theorem 8, with its margins.
