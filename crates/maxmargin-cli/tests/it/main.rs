@@ -35,6 +35,7 @@ mod stochastic;
 mod structured_solvers;
 mod tables;
 mod train;
+mod trees;
 mod tune;
 mod usage;
 mod workbench;

@@ -59,6 +59,11 @@
 //! `sets.rs` describes the metrics of label sets. `f1-micro` and `f1-macro` take label sets, too: a label of a row counts
 //! like a row of a class.
 //!
+//! # Trees
+//!
+//! `brackets.rs` describes `labelled-precision`, `labelled-recall`, `labelled-f1`, `exact-match` and `tag-accuracy`.
+//! Resampling draws sentences.
+//!
 //! # Several classes
 //!
 //! - `auc`, `average-precision`: of each class against the rest, by the score of that class; the mean over the classes
@@ -77,6 +82,7 @@
 //! out, with a note, where it has no position or no probability.
 
 mod bootstrap;
+mod brackets;
 mod classes;
 mod comparisons;
 mod deviation;
@@ -105,6 +111,7 @@ pub use crate::data::{outcome_of, score_differences};
 pub use crate::structured::Variant;
 pub use bootstrap::Interval;
 pub(crate) use bootstrap::quantile;
+pub(crate) use brackets::with_true_pieces;
 pub use comparisons::{confusion, decided_scores};
 pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;
@@ -213,6 +220,16 @@ pub enum Metric {
     RankingLoss,
     /// The mean over the labels of a row of the precision where the label stands.
     LabelRankingAveragePrecision,
+    /// Of the predicted brackets of trees, the fraction that is right.
+    LabelledPrecision,
+    /// Of the true brackets of trees, the fraction that is predicted.
+    LabelledRecall,
+    /// The harmonic mean of these two.
+    LabelledF1,
+    /// The fraction of trees all of whose brackets are right.
+    ExactMatch,
+    /// The fraction of words of trees whose tag is right.
+    TagAccuracy,
 }
 
 /// What a metric is computed from.
@@ -236,6 +253,8 @@ pub enum Needs {
     Tags,
     /// A score for each label, and sets of labels.
     Sets,
+    /// Predicted and true trees over the words of sentences.
+    Trees,
 }
 
 impl Metric {
@@ -257,6 +276,11 @@ impl Metric {
             | Metric::Coverage
             | Metric::RankingLoss
             | Metric::LabelRankingAveragePrecision => Needs::Sets,
+            Metric::LabelledPrecision
+            | Metric::LabelledRecall
+            | Metric::LabelledF1
+            | Metric::ExactMatch
+            | Metric::TagAccuracy => Needs::Trees,
             Metric::TopAccuracy { .. } => Needs::ClassScores,
             Metric::CalibrationError => Needs::Probabilities,
             Metric::Precision | Metric::Recall | Metric::F1 => Needs::BinaryPredictions,
@@ -282,7 +306,7 @@ impl Metric {
 
     /// Whether row weights change the value; metrics over lists and over whole sequences ignore them.
     pub fn honours_weights(&self) -> bool {
-        !matches!(self.needs(), Needs::Groups | Needs::Tags)
+        !matches!(self.needs(), Needs::Groups | Needs::Tags | Needs::Trees)
     }
 
     /// The variant, for metrics that have several.
@@ -329,6 +353,17 @@ impl Metric {
             Metric::F1Micro,
             Metric::HammingLoss,
             Metric::SubsetAccuracy,
+        ]
+    }
+
+    /// The default metrics of trees.
+    pub fn tree_defaults() -> Vec<Metric> {
+        vec![
+            Metric::LabelledF1,
+            Metric::LabelledPrecision,
+            Metric::LabelledRecall,
+            Metric::ExactMatch,
+            Metric::TagAccuracy,
         ]
     }
 

@@ -74,6 +74,11 @@ const ENTRIES: &[Entry] = &[
         false,
         "mean over the labels of a row of the precision down to each",
     ),
+    entry("labelled-precision", Cutoff::Never, false, "of the predicted brackets of trees, the fraction that is right"),
+    entry("labelled-recall", Cutoff::Never, false, "of the true brackets of trees, the fraction that is predicted"),
+    entry("labelled-f1", Cutoff::Never, false, "harmonic mean of precision and recall of the brackets of trees"),
+    entry("exact-match", Cutoff::Never, false, "fraction of trees all of whose brackets are right"),
+    entry("tag-accuracy", Cutoff::Never, false, "fraction of words of trees whose tag is right"),
 ];
 
 /// The metric of a base name. `cutoff` is present if the entry says `Always`.
@@ -114,6 +119,11 @@ fn build(base: &str, cutoff: Option<NonZeroUsize>, variant: Variant) -> Option<M
         "coverage" => Metric::Coverage,
         "ranking-loss" => Metric::RankingLoss,
         "label-ranking-average-precision" => Metric::LabelRankingAveragePrecision,
+        "labelled-precision" => Metric::LabelledPrecision,
+        "labelled-recall" => Metric::LabelledRecall,
+        "labelled-f1" => Metric::LabelledF1,
+        "exact-match" => Metric::ExactMatch,
+        "tag-accuracy" => Metric::TagAccuracy,
         _ => return None,
     })
 }
@@ -211,6 +221,11 @@ impl Metric {
             Metric::RankingLoss => "ranking-loss",
             Metric::LabelRankingAveragePrecision => "label-ranking-average-precision",
             Metric::SpanF1 => "span-f1",
+            Metric::LabelledPrecision => "labelled-precision",
+            Metric::LabelledRecall => "labelled-recall",
+            Metric::LabelledF1 => "labelled-f1",
+            Metric::ExactMatch => "exact-match",
+            Metric::TagAccuracy => "tag-accuracy",
         }
     }
 

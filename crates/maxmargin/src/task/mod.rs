@@ -14,6 +14,7 @@ mod profile;
 mod ranking;
 mod row_block;
 mod sequence;
+mod tree;
 mod weight_as;
 
 pub use crate::data::Classes;
@@ -33,6 +34,7 @@ pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
 pub(crate) use row_block::{BlockForm, LANES, highest, solve_block};
 pub use sequence::SequenceSettings;
+pub use tree::TreeSettings;
 pub use weight_as::WeightAs;
 pub(crate) use weight_as::copies_of_pairs;
 

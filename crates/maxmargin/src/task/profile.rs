@@ -2,8 +2,8 @@
 
 use super::{
     ClassifySettings, CompareSettings, Method, Multilabel, MultilabelSettings, OneClassSettings, OrdinalForm,
-    OrdinalSettings, RankSettings, SequenceSettings, classify, comparison, multilabel, one_class, ordinal, ranking,
-    sequence,
+    OrdinalSettings, RankSettings, SequenceSettings, TreeSettings, classify, comparison, multilabel, one_class,
+    ordinal, ranking, sequence, tree,
 };
 use crate::certificate::Decoder;
 use crate::data::Dataset;
@@ -59,6 +59,8 @@ pub enum Input {
     Ranked,
     /// Pairs of rows with an outcome, or rows in groups.
     Compared,
+    /// The words of sentences with their trees.
+    Sentences,
 }
 
 /// What a task offers to solvers. These are the columns of the support matrix.
@@ -127,14 +129,24 @@ pub enum Task {
     OneClass,
     /// Tag the rows of sequences.
     Sequence,
+    /// Parse the words of sentences.
+    Tree,
     /// A user's own task.
     Own,
 }
 
 impl Task {
     /// All tasks of this crate.
-    pub const ALL: [Task; 7] =
-        [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::Multilabel, Task::OneClass, Task::Sequence];
+    pub const ALL: [Task; 8] = [
+        Task::Classify,
+        Task::Rank,
+        Task::Compare,
+        Task::Ordinal,
+        Task::Multilabel,
+        Task::OneClass,
+        Task::Sequence,
+        Task::Tree,
+    ];
 
     /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
@@ -146,6 +158,7 @@ impl Task {
             Task::Multilabel => &multilabel::PROFILE,
             Task::OneClass => &one_class::PROFILE,
             Task::Sequence => &sequence::PROFILE,
+            Task::Tree => &tree::PROFILE,
             Task::Own => &OWN,
         }
     }
@@ -179,7 +192,7 @@ impl Task {
                 let apart = MultilabelSettings { multilabel: Multilabel::OneVsRest, ..MultilabelSettings::default() };
                 vec![(usual, false, "multilabel, calibrated"), (apart.into(), false, "multilabel, one-vs-rest")]
             }
-            Input::Rows => vec![(usual, false, self.name())],
+            Input::Rows | Input::Sentences => vec![(usual, false, self.name())],
             Input::Ranked => {
                 let optimize = Some(RankMeasure::Map(Variant::default()));
                 let orders = RankSettings { optimize, ..RankSettings::default() };
@@ -207,6 +220,7 @@ impl Task {
             Task::Multilabel => TaskSettings::Multilabel(MultilabelSettings::default()),
             Task::OneClass => TaskSettings::OneClass(OneClassSettings::default()),
             Task::Sequence => TaskSettings::Sequence(SequenceSettings::default()),
+            Task::Tree => TaskSettings::Tree(TreeSettings::default()),
             Task::Own => TaskSettings::Own(OwnSettings::default()),
         }
     }
@@ -230,6 +244,8 @@ pub enum TaskSettings {
     OneClass(OneClassSettings),
     /// Tag the rows of sequences.
     Sequence(SequenceSettings),
+    /// Parse the words of sentences.
+    Tree(TreeSettings),
     /// A user's own task.
     Own(OwnSettings),
 }
@@ -298,6 +314,7 @@ task_settings_from!(
     Multilabel(MultilabelSettings),
     OneClass(OneClassSettings),
     Sequence(SequenceSettings),
+    Tree(TreeSettings),
     Own(OwnSettings)
 );
 
@@ -312,6 +329,7 @@ impl TaskSettings {
             | TaskSettings::Ordinal(_)
             | TaskSettings::OneClass(_)
             | TaskSettings::Sequence(_)
+            | TaskSettings::Tree(_)
             | TaskSettings::Own(_) => {}
         }
         self
@@ -327,6 +345,7 @@ impl TaskSettings {
             TaskSettings::Multilabel(_) => Task::Multilabel,
             TaskSettings::OneClass(_) => Task::OneClass,
             TaskSettings::Sequence(_) => Task::Sequence,
+            TaskSettings::Tree(_) => Task::Tree,
             TaskSettings::Own(_) => Task::Own,
         }
     }
@@ -343,9 +362,11 @@ impl TaskSettings {
             TaskSettings::Compare(settings) => settings.free(),
             TaskSettings::Multilabel(settings) => settings.intercept,
             TaskSettings::Ordinal(_) => Intercept::Free,
-            TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Own(_) => {
-                Intercept::None
-            }
+            TaskSettings::Rank(_)
+            | TaskSettings::OneClass(_)
+            | TaskSettings::Sequence(_)
+            | TaskSettings::Tree(_)
+            | TaskSettings::Own(_) => Intercept::None,
         }
     }
 
@@ -359,6 +380,7 @@ impl TaskSettings {
             TaskSettings::Multilabel(settings) => settings.abilities(),
             TaskSettings::OneClass(settings) => settings.abilities(),
             TaskSettings::Sequence(settings) => settings.abilities(),
+            TaskSettings::Tree(settings) => settings.abilities(),
             // The problem itself states its abilities.
             TaskSettings::Own(_) => Abilities { curved: false, ..Abilities::LISTED },
         }
@@ -374,6 +396,7 @@ impl TaskSettings {
             TaskSettings::Multilabel(settings) => settings.decoder(data)?,
             TaskSettings::OneClass(settings) => settings.decoder(data),
             TaskSettings::Sequence(settings) => settings.decoder(data)?,
+            TaskSettings::Tree(settings) => settings.decoder(data)?,
             TaskSettings::Own(_) => Decoder::Score { free: Vec::new() },
         })
     }
@@ -389,6 +412,7 @@ impl TaskSettings {
             TaskSettings::Multilabel(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
             TaskSettings::Sequence(settings) => settings.makes(decoder, intercepts.len()),
+            TaskSettings::Tree(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Own(_) => true,
         }
     }
@@ -412,6 +436,7 @@ impl TaskSettings {
             TaskSettings::Multilabel(_)
             | TaskSettings::OneClass(_)
             | TaskSettings::Sequence(_)
+            | TaskSettings::Tree(_)
             | TaskSettings::Own(_) => WeightAs::Slack,
         }
     }
@@ -426,6 +451,7 @@ impl TaskSettings {
             TaskSettings::Multilabel(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),
             TaskSettings::Sequence(settings) => settings.refuse(wish),
+            TaskSettings::Tree(settings) => settings.refuse(wish),
             TaskSettings::Own(_) => Ok(()),
         }
     }

@@ -95,6 +95,9 @@ pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
                 },
                 // Each class has a weight of its own.
                 (_, Some(labels)) => (format!("{feature} for `{}`", labels.name(at % outputs)), weight),
+                (Decoder::Tree { grammar, .. }, _) => {
+                    (format!("{feature} for `{}`", grammar.output_name(at % outputs)), weight)
+                }
                 (_, None) => (feature, weight),
             }
         })
