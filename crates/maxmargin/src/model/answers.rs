@@ -165,6 +165,7 @@ impl Answers<'_> {
             values: None,
             probabilities: None,
             calibrated: false,
+            sets: None,
             tags: Some((codes.clone(), names)),
             codes,
         })

@@ -66,6 +66,7 @@ pub const NAMES: &[&str] = &[
     "seed",
     "siblings",
     "solver",
+    "step",
     "templates",
     "threshold",
     "ties-from-grades",
