@@ -18,13 +18,16 @@ __all__ = [
     "_in_words",
     "_names",
     "_panic",
+    "check_oracle",
     "command",
     "evaluate",
     "load",
     "ranks",
     "resampled",
     "train",
+    "train_oracle",
     "tune",
+    "verify_oracle",
 ]
 
 __version__: Final[str]

@@ -66,6 +66,8 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "weight-as" => (text("copies"), alone()),
         "cost-matrix" => (text("label,a,b\na,0,2\nb,1,0\n"), alone()),
         "loss-scale" => (text("length"), alone()),
+        "siblings" => (Choice::Whole(2), alone()),
+        "parents" => (Choice::Switch(true), alone()),
         "method" => (text("rank2"), alone()),
         "threshold" => (text("penalised"), alone()),
         "ties-from-grades" => (Choice::Switch(true), alone()),
@@ -346,7 +348,9 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
     };
     assert!(remedy(Task::Rank, "intercept").ends_with("it is for classify and compare and multilabel"));
     assert!(remedy(Task::Classify, "threshold").ends_with("it is for compare"));
-    assert!(remedy(Task::OneClass, "loss").ends_with("it is for classify and rank and compare and ordinal and multilabel"));
+    assert!(
+        remedy(Task::OneClass, "loss").ends_with("it is for classify and rank and compare and ordinal and multilabel")
+    );
     assert!(remedy(Task::Compare, "nu").ends_with("it is for classify and rank and one-class"));
     assert_eq!(remedy(Task::Classify, "lamda"), "did you mean `lambda`?");
     assert!(remedy(Task::OneClass, "what-nobody-knows").contains("maxmargin train one-class --help"));
