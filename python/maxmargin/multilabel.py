@@ -62,8 +62,9 @@ class MultilabelSVM(ClassEstimator):
     loss : {"logistic", "hinge", "squared_hinge"}, default="logistic"
         The cost of a row. With "hinge", the worst label of the row and the worst other one count, each with a margin. Where
         labels are uncertain it may learn nothing: then ``learned_nothing_`` is True. "squared_hinge" is for "one-vs-rest".
-    intercept : {"free", "penalised", "none"}, default="free"
-        Whether the constant terms of the scores are free, penalised like weights, or absent.
+    intercept : {"penalised", "free", "none"}, default="penalised"
+        Whether the constant terms of the scores are penalised like weights, free, or absent. A free one has no optimum
+        with the logistic loss if no row has the label, or every row.
     kernel, gamma, degree, coef0, scale, solver, tol, polish, max_iter, cache_size, random_state, n_jobs, \
         verbose, callback
         See :class:`SVMClassifier`. In the calibrated form, kernels go with the hinge.
@@ -109,7 +110,7 @@ class MultilabelSVM(ClassEstimator):
         *,
         form: str = "calibrated",
         loss: str = "logistic",
-        intercept: str = "free",
+        intercept: str = "penalised",
         kernel: str = "linear",
         gamma: str | float | None = "scale",
         degree: int = 3,

@@ -156,18 +156,26 @@ fn hinge_referee(data: &Dataset, c: f64, rule: Intercept) -> f64 {
             let at = right.len();
             for (output, sign) in [(label, sign), (labels, -sign)] {
                 for (column, &value) in features.iter().enumerate() {
-                    (i.push(at), j.push(output * cols + column), v.push(-sign * value));
+                    i.push(at);
+                    j.push(output * cols + column);
+                    v.push(-sign * value);
                 }
                 if rule != Intercept::None {
-                    (i.push(at), j.push(constants + output), v.push(-sign));
+                    i.push(at);
+                    j.push(constants + output);
+                    v.push(-sign);
                 }
             }
-            (i.push(at), j.push(slacks + 2 * row + slack), v.push(-1.0));
+            i.push(at);
+            j.push(slacks + 2 * row + slack);
+            v.push(-1.0);
             right.push(-1.0);
         }
     }
     for slack in 0..2 * rows {
-        (i.push(right.len()), j.push(slacks + slack), v.push(-1.0));
+        i.push(right.len());
+        j.push(slacks + slack);
+        v.push(-1.0);
         right.push(0.0);
     }
     let constraints = CscMatrix::new_from_triplets(right.len(), variables, i, j, v);
@@ -452,7 +460,10 @@ fn a_label_that_never_occurs_and_labels_that_the_model_does_not_know() {
         for loss in [Loss::Hinge, Loss::Logistic] {
             for rule in INTERCEPTS {
                 let model = fit(&declared, &settings(form, rule, loss, 1.0)).model;
-                check(&model, &declared, &format!("{form:?} {loss:?} {rule:?}"));
+                // There is no optimum where a free constant may fall for ever.
+                if (form, loss, rule) != (Multilabel::Calibrated, Loss::Logistic, Intercept::Free) {
+                    check(&model, &declared, &format!("{form:?} {loss:?} {rule:?}"));
+                }
                 let predicted = model.predict(&declared).unwrap();
                 if rule == Intercept::Free {
                     let never = (2..60).filter(|&row| predicted.set(row).unwrap().contains(&3)).count();

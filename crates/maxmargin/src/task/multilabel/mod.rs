@@ -65,7 +65,7 @@ impl SetStep {
 }
 
 /// The settings of label sets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct MultilabelSettings {
     /// How labels are told apart.
@@ -75,6 +75,17 @@ pub struct MultilabelSettings {
     /// For streams: which labels a step moves.
     #[serde(skip_serializing_if = "is_default")]
     pub step: SetStep,
+}
+
+impl Default for MultilabelSettings {
+    /// Constants are penalised: a free one has no optimum with the logistic loss if no row has the label, or every row.
+    fn default() -> MultilabelSettings {
+        MultilabelSettings {
+            multilabel: Multilabel::default(),
+            intercept: Intercept::Penalised,
+            step: SetStep::default(),
+        }
+    }
 }
 
 /// `multilabel`
@@ -107,7 +118,7 @@ const INTERCEPT: Setting = Setting {
     name: "intercept",
     heading: LEARNING,
     aliases: &[],
-    help: "The constant terms: how common each label is [default: free]",
+    help: "The constant terms: how common each label is [default: penalised]",
     placeholder: "",
     value: Value::Name(|| Intercept::ALL.map(Intercept::name).to_vec()),
     place: "task.intercept",
