@@ -1,7 +1,7 @@
 """Large-margin ranking, comparison and classification, with a certificate of how close to the optimum the result is.
 
 The estimators follow scikit-learn: :class:`SVMClassifier`, :class:`SVMOrdinal`, :class:`SVMRanker`,
-:class:`SVMComparator`, :class:`MultilabelSVM`, :class:`SequenceSVM`, :class:`TreeSVM` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
+:class:`SVMComparator`, :class:`MultilabelSVM`, :class:`SequenceSVM`, :class:`TreeSVM`, :class:`PAClassifier`, :class:`PARanker` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
 trained model, which can be saved, verified and used by the command. :mod:`maxmargin.metrics` holds metrics, and
 :func:`tune` chooses settings by cross-validation. scikit-learn is imported when an estimator is first used.
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .comparator import SVMComparator
     from .multilabel import MultilabelSVM
     from .ordinal import SVMOrdinal
+    from .pa_classifier import PAClassifier
+    from .pa_ranker import PARanker
     from .passive_aggressive import PAComparator
     from .ranker import SVMRanker
     from .reading import load
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 _WHERE = {
     "MultilabelSVM": "multilabel",
     "Oracle": "structured",
+    "PAClassifier": "pa_classifier",
     "PAComparator": "passive_aggressive",
+    "PARanker": "pa_ranker",
     "SVMClassifier": "classifier",
     "SequenceSVM": "sequence",
     "SVMComparator": "comparator",
@@ -53,7 +57,9 @@ __all__ = [
     "Model",
     "MultilabelSVM",
     "Oracle",
+    "PAClassifier",
     "PAComparator",
+    "PARanker",
     "Progress",
     "SVMClassifier",
     "SVMComparator",

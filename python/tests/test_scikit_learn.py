@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import MultilabelSVM, SVMClassifier, SVMOrdinal, SVMRanker
+from maxmargin import MultilabelSVM, PAClassifier, SVMClassifier, SVMOrdinal, SVMRanker
 
 
 @parametrize_with_checks(
@@ -20,6 +20,8 @@ from maxmargin import MultilabelSVM, SVMClassifier, SVMOrdinal, SVMRanker
         SVMOrdinal(kernel="rbf"),
         SVMRanker(),
         SVMRanker(kernel="rbf"),
+        PAClassifier(),
+        PAClassifier(loss="squared_hinge", average=True),
     ],
     xfail_strict=True,
 )

@@ -19,6 +19,7 @@ mod kernels;
 mod label_sets;
 mod learn;
 mod learn_classes;
+mod learn_paired;
 mod limits;
 mod measures;
 mod memory;

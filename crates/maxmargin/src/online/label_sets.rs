@@ -169,7 +169,7 @@ impl SetLearner {
             measured("ranking-loss", mean(ranking)),
             measured("bound of 1 - average precision", self.bound()),
         ];
-        Progress { unit: ("row", "rows"), examples: seen, weight, loss, metrics }
+        Progress { unit: ("row", "rows"), examples: seen, weight, loss, metrics, aggression: None }
     }
 
     /// The meaning of the scores, or an error if no label is known.

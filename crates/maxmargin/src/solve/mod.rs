@@ -41,6 +41,7 @@ mod values;
 
 pub(crate) use crate::certificate::{ALTERED, infeasible};
 pub use crate::certificate::{ClassDual, ColumnWitness, Cut, OutputDual, SparseDual, Witness, relative_gap};
+pub(crate) use crate::task::{BlockForm, LANES, solve_block};
 pub(crate) use balanced::balanced_values;
 pub use class_blocks::ClassBlocks;
 pub(crate) use class_blocks::{
