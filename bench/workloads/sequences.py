@@ -58,8 +58,8 @@ def letters():
             }
             searches = result.get("searches")
             if searches:
-                figures["searches"] = searches["calls"]
-                figures["seconds in searches, over both threads"] = searches["seconds"]
+                figures["searches"] = searches
+                figures["seconds in searches, over both threads"] = result["seconds"]["searches"]
             results.append(figures)
     return results
 

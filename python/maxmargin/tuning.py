@@ -12,7 +12,13 @@ from . import _core
 from .estimator import MarginEstimator, called, number
 
 #: The default metric for the choice, as in the command.
-USUAL = {"classify": "accuracy", "ordinal": "mae", "rank": "ndcg@10", "compare": "error"}
+USUAL = {
+    "classify": "accuracy",
+    "ordinal": "mae",
+    "rank": "ndcg@10",
+    "compare": "error",
+    "sequence": "token-accuracy",
+}
 
 
 def usual_metric(estimator: MarginEstimator) -> str:
@@ -94,7 +100,7 @@ def tune(
 
     Parameters
     ----------
-    estimator : SVMClassifier, SVMOrdinal, SVMRanker or SVMComparator
+    estimator : SVMClassifier, SVMOrdinal, SVMRanker, SVMComparator or SequenceSVM
         An estimator with the other settings. It is not changed.
     *data, **more
         The arguments of `fit`: ``X, y`` with ``qid=`` and ``sample_weight=``, or ``X_left, X_right, y``. The arguments
@@ -125,10 +131,12 @@ def tune(
     (['C'], 3)
     """
     if not isinstance(estimator, MarginEstimator):
-        raise TypeError(f"estimator must be an SVMClassifier, SVMOrdinal, SVMRanker or SVMComparator, and is {estimator!r}")
+        raise TypeError(f"estimator must be an SVMClassifier, SVMOrdinal, SVMRanker, SVMComparator or SequenceSVM, and is {estimator!r}")
     best = clone(estimator)
     if best._learns_from_a_stream:
         raise TypeError(f"{type(estimator).__name__} learns from a stream, and cannot be tuned")
+    if best._task not in USUAL:
+        raise TypeError(f"{type(estimator).__name__} has no metric to choose by: compare settings by its own loss")
     dataset = best._taken(*data, **more)
     settings = {**best._settings(dataset), **getattr(best, "_positive", {})}
     if metrics is None:

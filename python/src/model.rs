@@ -496,7 +496,7 @@ impl Model {
     /// used, if the model was trained on a stream.
     #[getter]
     fn confusion(&self) -> Option<Vec<Vec<u64>>> {
-        self.model.online.as_ref().map(|state| state.progress().confusion().iter().map(|row| row.to_vec()).collect())
+        self.model.compared().map(|progress| progress.confusion().iter().map(|row| row.to_vec()).collect())
     }
 
     fn _repr_html_(&self) -> String {

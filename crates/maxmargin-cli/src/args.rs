@@ -139,7 +139,7 @@ impl Learns for TrainArguments {
 /// `learn`
 #[derive(Args, Debug)]
 pub(crate) struct LearnArguments {
-    /// The stream: a table of pairs; `-` is standard input
+    /// The stream: rows with targets, or a table of pairs for compare; `-` is standard input
     pub(crate) file: String,
     /// Pairs name rows of this file, in columns left,right,outcome[,weight]
     #[arg(long, value_name = "ITEMS")]
@@ -150,10 +150,10 @@ pub(crate) struct LearnArguments {
     /// Continue from this model; exactly where it stopped, if `learn` made it and the settings are the same
     #[arg(long, value_name = "MODEL")]
     pub(crate) from: Option<String>,
-    /// Skip the first N pairs of the stream, those that the model of --from has already learned
+    /// Skip the first N examples of the stream, those that the model of --from has already learned
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
-    /// Also save the whole model after every N pairs
+    /// Also save the whole model after every N examples
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) snapshot_every: Option<u64>,
 }
@@ -173,9 +173,8 @@ impl Learns for LearnArguments {
 
 const STREAM: &str = "\
 A stream cannot be scaled, because later rows are not known yet. Scale the features beforehand, or continue from a model
-of `train compare --scale standard`, whose scaling is multiplied into the weights. Every pair is predicted before it is
-learned from: `error` is the share of wrong predictions since the beginning, `recent` that of the last 8,192 pairs.
-Ctrl-C saves what was learned so far.";
+of `train --scale standard`, whose scaling is multiplied into the weights. Every example is predicted before it is learned
+from: `error` is the share of wrong predictions since the beginning, `recent` that of the last 8,192 examples. Ctrl-C saves what was learned so far.";
 
 /// `tune`
 #[derive(Args, Debug)]

@@ -35,7 +35,8 @@ mod tests {
     fn every_name_is_a_flag_of_some_command() {
         let mut all = Vec::new();
         flags_of(&Arguments::command(), &mut all);
-        for name in NAMES {
+        // Oracles are code of the user, which the command cannot train.
+        for name in NAMES.iter().filter(|name| **name != "rescale") {
             let flag = Flags.reference(name, None);
             assert!(all.contains(&flag), "{flag} is no flag");
         }

@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(
             told.sentences(),
             [
-                "12,345 searches for the most violated output, 1.3 s in all threads",
-                "12 rounds with 340 planes; the theorem on cutting planes allows 64000 (R² 4, largest loss 1, ε 1.0e-3)",
+                "12,345 searches for the most violated output, 1.30 s in all threads",
+                "12 rounds with 340 planes; the theorem on cutting planes allows 64,000 (R² 4, largest loss 1, ε 1.00e-3)",
             ]
         );
         let mut object = json!({ "seconds": { "train": 2.0 } });

@@ -449,7 +449,7 @@ impl Open {
 }
 
 /// Blocks of mapped data: runs of rows, released after use.
-struct StoredBlocks {
+pub(crate) struct StoredBlocks {
     loaded: Loaded,
     rows_a_block: usize,
     next: usize,
@@ -458,7 +458,7 @@ struct StoredBlocks {
 }
 
 impl StoredBlocks {
-    fn new(loaded: Loaded, blocks: &BlockOptions) -> StoredBlocks {
+    pub(crate) fn new(loaded: Loaded, blocks: &BlockOptions) -> StoredBlocks {
         let bytes = loaded.data.matrix().bytes().max(1);
         let rows = loaded.data.rows().max(1);
         let rows_a_block = (blocks.bytes as u128 * rows as u128 / u128::from(bytes)).clamp(1, rows as u128) as usize;

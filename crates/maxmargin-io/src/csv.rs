@@ -105,7 +105,7 @@ pub(crate) fn blocks<'a>(
     let mut current = Batch::default();
     let columns = opened.map_err(|error| error.in_file(file))?;
     current.read(&mut records, bytes);
-    let before = Before::default();
+    let before = Before::new(options);
     Ok(match (columns, options.precision) {
         (Columns::Pairs(rows), _) => {
             Box::new(CsvBlocks { records, rows: *rows, bytes, current, next: Batch::default() })

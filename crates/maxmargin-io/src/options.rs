@@ -160,6 +160,9 @@ pub struct ReadOptions {
     pub features_grow: bool,
     /// The index base of svmlight files, unless it is to be detected.
     pub index_base: Option<u8>,
+    /// For a stream: how rows are stored must depend on no later row. Rows of svmlight text are then sparse, and those of
+    /// tables dense; if the index base is not known, it is 0, so that column j is the feature with index j.
+    pub steady: bool,
     /// The minimum number of features of an svmlight file, whose last features may be zero in all rows.
     pub least_features: usize,
     /// What makes the features of text in columns. With templates, text whose format is not named is taken for that.

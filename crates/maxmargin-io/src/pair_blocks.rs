@@ -3,7 +3,7 @@
 use crate::blocks::{Batch, Source, content};
 use crate::options::{Facts, Format, ReadOptions};
 use crate::read::{Input, unread};
-use crate::source::Compression;
+use crate::source_stream::SourceStream;
 use crate::{cache, csv};
 use maxmargin::data::{Dataset, Names, Pairs};
 use maxmargin::error::{Code, Error, Result};
@@ -41,15 +41,7 @@ const STORED_PAIRS: usize = 1 << 14;
 /// blocks.facts().notes.iter().for_each(|note| println!("{note}"));
 /// ```
 pub struct PairBlocks<'a> {
-    // This field comes before the input, whose temporary file is deleted with it.
-    source: Box<dyn Source + 'a>,
-    input: Input,
-    options: &'a ReadOptions,
-    ready: std::vec::IntoIter<Dataset>,
-    failure: Option<Error>,
-    ended: bool,
-    /// Whether an error was returned, which ends the iteration.
-    failed: bool,
+    blocks: SourceStream<'a>,
     pairs: u64,
 }
 
@@ -77,8 +69,7 @@ impl<'a> PairBlocks<'a> {
             (Format::Svmlight, _) => return Err(none(name)),
             (format, _) => return Err(unread(name, format)),
         };
-        let ready = Vec::new().into_iter();
-        Ok(PairBlocks { source, input, options, ready, failure: None, ended: false, failed: false, pairs: 0 })
+        Ok(PairBlocks { blocks: SourceStream::new(source, input, options), pairs: 0 })
     }
 
     /// Number of pairs in the blocks so far.
@@ -89,40 +80,12 @@ impl<'a> PairBlocks<'a> {
     /// The ids of the columns of blocks, if items have no features: those of a model first, then the others in the
     /// order of their first appearance.
     pub fn items(&self) -> Option<Names> {
-        self.source.own_names()
+        self.blocks.own_names()
     }
 
     /// The findings. The notes are complete at the end.
     pub fn facts(&mut self) -> Facts {
-        let mut facts = self.source.facts();
-        facts.compression = self.input.compression.map(Compression::name);
-        facts.bytes = self.input.bytes.or(facts.bytes);
-        facts.stamps = self.input.lasting_stamps(self.options);
-        facts
-    }
-
-    fn step(&mut self) -> Result<Option<Dataset>> {
-        loop {
-            if let Some(block) = self.ready.next() {
-                let Some(pairs) = block.pairs() else { return Err(none(&self.input.file)) };
-                self.pairs += pairs.len() as u64;
-                return Ok(Some(block));
-            }
-            if let Some(failure) = self.failure.take() {
-                return Err(failure);
-            }
-            if self.ended {
-                return self.input.stamps.confirm(Ok(None));
-            }
-            self.options.cancel.check()?;
-            let Batch { blocks, ended, failure } = self.source.next();
-            self.ready = blocks.into_iter();
-            self.ended = ended || failure.is_some();
-            self.failure = failure.map(|error| {
-                let stopped = self.options.cancel.check().and_then(|()| self.input.stamps.confirm(Ok(())));
-                stopped.err().unwrap_or(error)
-            });
-        }
+        self.blocks.facts()
     }
 }
 
@@ -130,15 +93,17 @@ impl Iterator for PairBlocks<'_> {
     type Item = Result<Dataset>;
 
     fn next(&mut self) -> Option<Result<Dataset>> {
-        if self.failed {
-            return None;
-        }
-        let step = self.step();
+        let step = self.blocks.next()?.and_then(|block| match block.pairs() {
+            Some(pairs) => {
+                self.pairs += pairs.len() as u64;
+                Ok(block)
+            }
+            None => Err(none(self.blocks.file())),
+        });
         if step.is_err() {
-            // Nothing after a damaged place is read.
-            (self.failed, self.ready) = (true, Vec::new().into_iter());
+            self.blocks.stop();
         }
-        step.transpose()
+        Some(step)
     }
 }
 

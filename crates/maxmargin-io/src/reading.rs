@@ -210,6 +210,7 @@ impl ReadSettings {
             features: None,
             features_grow: false,
             index_base: self.index_base,
+            steady: false,
             least_features: self.least_features.map_or(0, |least| least as usize),
             pairing: Pairing::None,
             outcomes_optional: false,

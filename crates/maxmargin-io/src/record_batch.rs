@@ -319,7 +319,7 @@ fn table_blocks<'a, B: Iterator<Item = Result<Batch>> + Send + 'a>(
     let plan = roles.plan(&widths, options)?;
     let value = if options.precision == Precision::F32 { 4 } else { 8 };
     let rows_a_block = (bytes / (value * plan.features.len())).clamp(1, block_rows(plan.features.len()));
-    let rows = TableRows { plan, widths, options, before: Before::default() };
+    let rows = TableRows { plan, widths, options, before: Before::new(options) };
     Ok(Box::new(TableBlocks { file, format, batches, batch, next_row, rows_a_block, rows }))
 }
 

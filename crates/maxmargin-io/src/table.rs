@@ -46,6 +46,13 @@ pub(crate) struct Before {
     dense: Option<bool>,
 }
 
+impl Before {
+    /// Nothing before.
+    pub(crate) fn new(options: &ReadOptions) -> Before {
+        Before { dense: options.steady.then_some(true), ..Before::default() }
+    }
+}
+
 impl<V: Cell> Table<V> {
     pub(crate) fn new(plan: &Plan, options: &ReadOptions) -> Result<Table<V>> {
         let missing = match (&options.missing, plan.sides) {

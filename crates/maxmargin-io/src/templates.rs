@@ -141,10 +141,10 @@ impl Part {
 impl Templates {
     /// Parses the text of a template file, which errors call `file`.
     pub fn parse(text: &str, file: &str) -> Result<Templates> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut list: Vec<Template> = Vec::new();
         let mut known: HashMap<String, u64> = HashMap::new();
         for (line, content) in (1..).zip(text.lines()) {
-            let content = content.strip_prefix('\u{feff}').unwrap_or(content);
             if content.trim().is_empty() || content.trim_start().starts_with('#') {
                 continue;
             }
@@ -471,6 +471,9 @@ mod tests {
         let error = templates.check_columns(2).expect_err("two columns");
         let place = error.place().expect("a place");
         assert_eq!((place.line, place.column, error.code()), (Some(2), Some(3), Code::BadTemplate));
+        let marked = Templates::parse("\u{feff} col7", "t.txt").expect("templates");
+        let error = marked.check_columns(2).expect_err("two columns");
+        assert_eq!(error.place().expect("a place").column, Some(2));
     }
 
     #[test]

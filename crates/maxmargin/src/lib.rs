@@ -78,6 +78,7 @@ pub mod select;
 pub mod settings;
 pub mod simulate;
 pub mod solve;
+mod steps;
 pub mod stream;
 pub mod structured;
 pub mod suggest;

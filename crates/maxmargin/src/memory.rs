@@ -13,6 +13,7 @@ use crate::settings::{Input, Settings, Task, TaskSettings};
 use crate::solve::{EarlyStopping, LONG_PART, Queries, Sizes, TILE_THREADS};
 use crate::structured::tags_of;
 use crate::train::choose_solver;
+use crate::wish::Solver;
 use crate::wording::{memory_given, memory_needed};
 
 /// The program itself, its threads and small allocations.
@@ -219,6 +220,10 @@ pub fn within(data: Dataset, settings: &Settings, budget: u64, others: u64) -> R
     if solver.is_stochastic() && settings.task.task().profile().input == Input::Ranked && !mapped_once {
         let why = format!("`{}` draws pairs from all queries at random", solver.name());
         return Err(all(&why, "leave ⟦solver⟧ out: the default reads a block at a time"));
+    }
+    if settings.abilities(false).structured && solver != Solver::CuttingPlane && !mapped_once {
+        let why = format!("`{}` visits examples in any order", solver.name());
+        return Err(all(&why, "use ⟦solver=cutting-plane⟧, which reads a block at a time"));
     }
     // One block is in use, one may not yet be released by all threads, and the next is being read. The other half of
     // the free memory is for the rows that threads work on.

@@ -216,7 +216,10 @@ impl Training<'_> {
         let (kernel_rows, merging) =
             solution.kernel.as_mut().map_or((None, None), |kernel| (kernel.rows, kernel.merging.take()));
         let (first_rate, trace) = (solution.first_rate, std::mem::take(&mut solution.trace));
-        let assembly = Assembly::new(&posed, given, settings, &scaling, mapped.as_ref());
+        let mut assembly = Assembly::new(&posed, given, settings, &scaling, mapped.as_ref());
+        // A witness with numbers for each row has them for each copy.
+        let copied = copies.as_ref().filter(|copies| copies.pairs().is_none()).map(|copies| copies.rows() as u64);
+        assembly.certificate.blocks = assembly.certificate.blocks.or(copied);
         let (stop, model) = assembly.model(solution, solver, design, given.hash()?)?;
         cancel.check_wanted()?;
         let mut model = match thresholded(model, &posed, given) {

@@ -249,12 +249,14 @@ fn kernel_rows(model: &Model) -> Vec<(&'static str, String)> {
 /// A description of the training data.
 fn training_data(model: &Model) -> String {
     let certificate = &model.certificate;
-    if let Some(progress) = model.online.as_ref().map(|online| online.progress()) {
+    if let Some(progress) = model.progress() {
+        let ties = model.compared().map(|compared| format::counted(compared.ties(), "tie", "ties"));
+        let error = progress.metrics.first().map(|metric| (metric.name, metric.all.unwrap_or(0.0)));
         return format!(
-            "a stream of {}, {}, progressive error {}",
-            format::counted(progress.pairs(), "pair", "pairs"),
-            format::counted(progress.ties(), "tie", "ties"),
-            format::fixed(progress.error().unwrap_or(0.0), 4),
+            "a stream of {}{}, progressive {}",
+            format::counted(progress.examples, progress.unit.0, progress.unit.1),
+            ties.map_or(String::new(), |ties| format!(", {ties}")),
+            error.map_or(String::new(), |(name, value)| format!("{name} {}", format::fixed(value, 4))),
         );
     }
     let data = match certificate.pairs {

@@ -17,6 +17,7 @@ mod interrupt;
 mod invariance;
 mod kernels;
 mod learn;
+mod learn_classes;
 mod limits;
 mod measures;
 mod memory;

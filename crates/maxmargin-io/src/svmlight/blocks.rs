@@ -43,7 +43,7 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
             options,
             bytes,
             base: known_base(options)?,
-            dense: None,
+            dense: options.steady.then_some(false),
             started: false,
             carry: Vec::new(),
             text: Vec::new(),

@@ -259,7 +259,8 @@ fn decide_base(file: &str, wanted: Option<u8>, zero: Option<(u64, &Seen)>, from_
 
 /// The index base, if it is known before the file is read.
 pub(crate) fn known_base(options: &ReadOptions) -> Option<u8> {
-    options.index_base.or(options.features.as_ref().and_then(|features| features.index_base))
+    let known = options.index_base.or(options.features.as_ref().and_then(|features| features.index_base));
+    known.or(options.steady.then_some(0))
 }
 
 fn zero_index(file: &str, lines: u64, seen: &Seen, known: bool) -> Error {

@@ -212,7 +212,7 @@ fn distinct(values: &[f64]) -> Vec<f64> {
 }
 
 /// A numeric class as users write it: `1`, not `1.0`.
-pub(super) fn number_label(value: f64) -> String {
+pub(crate) fn number_label(value: f64) -> String {
     format!("{value}")
 }
 

@@ -576,8 +576,27 @@ impl Matrix {
         })
     }
 
-    /// The rows of several matrices with the same layout, one after the other, copied. The widest sparse matrix gives
-    /// the number of columns; dense ones must be equally wide.
+    /// The same matrix with 32-bit indices, if it is sparse.
+    fn with_wide_indices(&self) -> Matrix {
+        fn widened<V: Value>(matrix: &Csr<u16, V>) -> Csr<u32, V> {
+            let indices: Vec<u32> = matrix.indices.iter().map(|&index| u32::from(index)).collect();
+            Csr {
+                starts: matrix.starts.clone(),
+                indices: indices.into(),
+                values: matrix.values.clone(),
+                cols: matrix.cols,
+                guard: None,
+            }
+        }
+        match self {
+            Matrix::Csr16F32(matrix) => Matrix::Csr32F32(widened(matrix)),
+            Matrix::Csr16F64(matrix) => Matrix::Csr32F64(widened(matrix)),
+            other => other.clone(),
+        }
+    }
+
+    /// The rows of several matrices with the same layout, or sparse ones with indices of different widths, one after the
+    /// other, copied. The widest sparse matrix gives the number of columns; dense ones must be equally wide.
     pub fn join(parts: &[&Matrix]) -> Result<Matrix> {
         fn dense<V: Value>(parts: &[&Dense<V>]) -> Result<Dense<V>> {
             let cols = parts.first().map_or(0, |part| part.cols);
@@ -606,6 +625,13 @@ impl Matrix {
         }
         for part in parts {
             part.check(0..part.rows())?;
+        }
+        // Blocks of a stream have short indices only as long as there are few columns.
+        if parts.windows(2).any(|pair| pair[0].layout() != pair[1].layout()) {
+            let widened: Vec<Matrix> = parts.iter().map(|part| part.with_wide_indices()).collect();
+            if widened.windows(2).all(|pair| pair[0].layout() == pair[1].layout()) {
+                return Matrix::join(&widened.iter().collect::<Vec<_>>());
+            }
         }
         let joined = match parts.first() {
             None => None,

@@ -22,12 +22,13 @@ mod targets;
 
 pub use buffer::Buffer;
 pub use classes::Classes;
-pub(crate) use classes::same_number;
+pub(crate) use classes::{number_label, same_number};
 pub(crate) use code::column_of_pair;
 pub use code::{CodeChoice, CodeMatrix, NamedCode, OutputCode};
 pub use column_summary::ColumnSummary;
 pub use dataset::{BlockHash, Dataset, Shape, check_features};
 pub use groups::Groups;
+pub(crate) use labels::MOST_CLASSES;
 pub use labels::{Labels, Places};
 pub use matrix::{Csr, Dense, Guard, Matrix, Starts};
 pub(crate) use matrix::{Rows, with_rows};

@@ -23,7 +23,7 @@ use crate::certificate::{Ready, Witness};
 use crate::data::{Dataset, Names, PairCounts, Scale, Scaling, Shape};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{CustomKernel, Kernel, KernelKind};
-use crate::online::OnlineState;
+use crate::online::{Learned, OnlineState, Progress, Progressive};
 use crate::run::Cancel;
 use crate::settings::{Method, Settings, Solver};
 use crate::solve::plan;
@@ -64,6 +64,24 @@ impl Model {
     /// Number of features.
     pub fn features(&self) -> usize {
         self.scorer.features()
+    }
+
+    /// What a stream left in the model, if it has weights of features.
+    pub(crate) fn learned(&self) -> Option<Learned<'_>> {
+        let Scorer::Linear { weights, intercepts, .. } = &self.scorer else { return None };
+        let Certificate { pairs, rows, .. } = self.certificate;
+        Some(Learned { weights, intercepts, decoder: &self.decoder, pairs, rows })
+    }
+
+    /// How well the examples of a stream were predicted before they were learned from, if it was trained on a stream.
+    pub fn progress(&self) -> Option<Progress> {
+        crate::online::progress(&self.settings, self.online.as_ref()?, &self.learned()?)
+    }
+
+    /// The same in detail for a stream of comparisons.
+    pub fn compared(&self) -> Option<Progressive> {
+        let counts = self.online.as_ref().filter(|_| self.settings.comparison().is_some())?.counts("counts")?;
+        Progressive::from_numbers(counts)
     }
 
     /// The weights of the unscaled features, for export, or an error that says why there are none.

@@ -15,8 +15,7 @@
 //!   several classes, `witness.starts` (where the entries of each row start), `witness.classes` and `witness.variables`
 //!   (the class and the variable of each entry); or, for structured outputs, `outputs.starts` (where the outputs of each
 //!   example start), `outputs.bounds` (where the numbers of each output start), `outputs.numbers` and `outputs.variables`;
-//! - a model trained on a stream: `online.numbers`, `online.counts`, `online.weights` and `online.average` (see
-//!   `online/stored.rs`);
+//! - a model trained on a stream: `online.NAME` for each entry of its state (see `online/state.rs`);
 //! - `checksum`: the XXH3 of the whole file with these eight bytes set to zero.
 
 use super::columns::{Packed, fits};
@@ -24,7 +23,7 @@ use super::{Calibration, Certificate, Compacted, Decoder, Expansion, Mapped, Mod
 use crate::data::{Csr, Dense, Matrix, Names, Scale, Scaling, check_features};
 use crate::error::{Code, Error, Result};
 use crate::kernel::{FeatureMap, Kernel};
-use crate::online::OnlineState;
+use crate::online::{OnlineState, check_state};
 use crate::settings::{Method, Settings, decoder_of_format_1, settings_of_format_1};
 use crate::solve::{ClassDual, Cut, OutputDual, Witness};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -37,6 +36,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const FORMAT_VERSION: u32 = 2;
 const HEADER: &str = "maxmargin";
 const CHECKSUM: &str = "checksum";
+/// The names of the tensors of a stream begin like this.
+const ONLINE: &str = "online.";
 
 /// The JSON header.
 #[derive(Serialize, Deserialize)]
@@ -92,6 +93,7 @@ impl Model {
             calibration: self.calibration.clone(),
         };
         let header = serde_json::to_string(&header).map_err(|error| internal(&error))?;
+        let online: Vec<(String, Dtype, usize, Vec<u8>)> = self.online.iter().flat_map(online_tensors).collect();
         let mut tensors: Vec<(&str, Dtype, usize, Vec<u8>)> = Vec::new();
         let reals = |values: &[f64]| -> Vec<u8> { values.iter().flat_map(|value| value.to_le_bytes()).collect() };
         match &self.scorer {
@@ -103,11 +105,11 @@ impl Model {
                     expansion.coefficients.len(),
                     reals(&expansion.coefficients),
                 ));
-                tensors.extend(vector_tensors(&expansion.vectors));
+                vector_tensors(&expansion.vectors).into_iter().for_each(|tensor| tensors.push(tensor));
             }
             Scorer::Mapped(Mapped { map, weights, .. }) => {
                 tensors.push(("weights", Dtype::F64, weights.len(), reals(weights)));
-                tensors.extend(map.landmarks().into_iter().flat_map(vector_tensors));
+                map.landmarks().into_iter().flat_map(vector_tensors).for_each(|tensor| tensors.push(tensor));
             }
         }
         let intercepts = self.scorer.intercepts();
@@ -161,19 +163,8 @@ impl Model {
             Some(Witness::Rounded(width)) => tensors.push(("witness.width", Dtype::F64, 1, reals(&[*width]))),
             Some(Witness::Weights) | None => {}
         }
-        if let Some(online) = &self.online {
-            let (numbers, counts) = (online.numbers(), online.progress.numbers());
-            tensors.push(("online.numbers", Dtype::F64, numbers.len(), reals(&numbers)));
-            let counted = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
-            tensors.push(("online.counts", Dtype::U64, counts.len(), counted));
-            for (name, vector) in
-                [("online.weights", online.stored_weights()), ("online.average", online.stored_average())]
-            {
-                if let Some(vector) = vector {
-                    tensors.push((name, Dtype::F64, vector.len(), reals(vector)));
-                }
-            }
-        }
+        tensors
+            .extend(online.iter().map(|(name, dtype, length, bytes)| (name.as_str(), *dtype, *length, bytes.clone())));
         tensors.push((CHECKSUM, Dtype::U64, 1, vec![0; 8]));
         let views = tensors
             .iter()
@@ -224,7 +215,7 @@ impl Model {
         let model = Model {
             feature_names: stored.names()?,
             witness: stored.witness()?,
-            online: stored.online(&scorer)?,
+            online: stored.online()?,
             settings: header.settings,
             scorer,
             decoder: header.decoder,
@@ -291,14 +282,15 @@ impl Model {
         if self.scaling.kind() != settings.scale {
             return Err("its scaling does not fit its settings");
         }
-        if let Some(online) = &self.online
-            && !online.belongs_to(settings, self.scorer.weights(), self.decoder.threshold(), self.certificate.pairs)
-        {
-            return Err(NO_STATE);
+        if let Some(online) = &self.online {
+            let fits = self.learned().map(|learned| check_state(settings, online, &learned));
+            if !matches!(fits, Some(Ok(()))) {
+                return Err(NO_STATE);
+            }
         }
         let complete = match &self.witness {
             Some(Witness::Dual(alpha)) => alpha.len() as u64 == self.certificate.blocks(),
-            Some(Witness::Classes(dual)) => dual.is_sound(self.certificate.rows as usize, self.decoder.outputs()),
+            Some(Witness::Classes(dual)) => dual.is_sound(self.certificate.blocks() as usize, self.decoder.outputs()),
             Some(Witness::Cuts(cuts)) => {
                 let dim = own.len() + self.free_scalars().len();
                 let finite = |cut: &Cut| cut.multiplier.is_finite() && cut.point.iter().all(|value| value.is_finite());
@@ -307,7 +299,7 @@ impl Model {
             Some(Witness::Rounded(width)) => width.is_finite() && *width > 0.0,
             Some(Witness::Columns(columns)) => {
                 let (outputs, constants) = (self.scorer.outputs(), usize::from(!intercepts.is_empty()));
-                fits(columns, outputs, self.certificate.rows, self.features() + constants)
+                fits(columns, outputs, self.certificate.blocks(), self.features() + constants)
             }
             // The number of examples belongs to the task.
             Some(Witness::Outputs(dual)) => dual.is_sound(dual.examples()),
@@ -484,15 +476,28 @@ impl Stored<'_> {
         Ok(Some(Witness::Columns(columns)))
     }
 
-    fn online(&self, scorer: &Scorer) -> Result<Option<OnlineState>> {
-        let Ok(counts) = self.tensors.tensor("online.counts") else { return Ok(None) };
-        let Scorer::Linear { weights, .. } = scorer else { return Err(damaged(NO_STATE)) };
-        let counts: Vec<u64> = words(counts.data()).map(u64::from_le_bytes).collect();
-        let numbers = self.reals("online.numbers")?.unwrap_or_default();
-        let vectors = (self.reals("online.weights")?, self.reals("online.average")?);
-        let state = OnlineState::from_stored(&numbers, &counts, weights, vectors);
-        state.map(Some).ok_or_else(|| damaged(NO_STATE))
+    /// What a learner of a stream keeps: all tensors named `online.…`.
+    fn online(&self) -> Result<Option<OnlineState>> {
+        let mut state = OnlineState::default();
+        for name in self.tensors.names() {
+            let Some(short) = name.strip_prefix(ONLINE) else { continue };
+            match self.tensors.tensor(name).map(|tensor| (tensor.dtype(), tensor.data().to_vec())) {
+                Ok((Dtype::U64, bytes)) => state.put_counts(short, words(&bytes).map(u64::from_le_bytes).collect()),
+                _ => state.put_reals(short, self.reals(name)?.unwrap_or_default()),
+            }
+        }
+        Ok(Some(state).filter(|state| !state.is_empty()))
     }
+}
+
+/// The tensors of what a learner of a stream keeps.
+fn online_tensors(state: &OnlineState) -> Vec<(String, Dtype, usize, Vec<u8>)> {
+    let named = |name: &str| format!("{ONLINE}{name}");
+    let reals = state.all_reals().map(|(name, values)| {
+        (named(name), Dtype::F64, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
+    });
+    let counts = state.all_counts().map(|(name, values)| (named(name), Dtype::U64, values.len(), wide_bytes(values)));
+    reals.chain(counts).collect()
 }
 
 fn wide_bytes(numbers: &[u64]) -> Vec<u8> {

@@ -20,18 +20,21 @@
 //! **Stochastic gradient descent** on λ/2‖w‖² + mean loss, with v = margin + τ − y·z for an inequality and both of
 //! margin − τ ± z for a tie. The logistic loss also has the term −ln(1 − e^(−2τ)), which makes it the likelihood of an
 //! ordinal model. η = η₀/(1 + λη₀t), the threshold takes steps of 0.01·η and stays at 0.01 or above (Bottou, Stochastic
-//! gradient descent tricks, 2012). Weights shrink lazily and are averaged on demand (`weights.rs`).
+//! gradient descent tricks, 2012). Weights shrink lazily and are averaged on demand (`steps/weights.rs`).
 //!
 //! It makes one pass in the order of the stream, and nothing is random. It proves no bound, stores no pair and scales
 //! no feature. Cost: O(entries of both rows) per pair.
 
 use super::pair_steps::PairSteps;
+use super::progress::{Measured, Progress};
 use super::progressive::Progressive;
-use super::weights::Weights;
+use super::state::OnlineState;
 use crate::data::row_loops::for_this_machine;
 use crate::data::{Dataset, Pairs, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
+use crate::steps::schedule::Averaging;
+use crate::steps::weights::Weights;
 use std::ops::Range;
 
 /// The smallest threshold of passive-aggressive steps.
@@ -52,21 +55,23 @@ pub(super) enum Rule {
 
 /// The learned model, with everything needed to continue exactly where it stopped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OnlineState {
-    pub(crate) weights: Weights,
-    pub(crate) threshold: f64,
+pub(crate) struct ComparisonState {
+    pub(super) weights: Weights,
+    pub(super) threshold: f64,
+    /// The average of the threshold, if weights are averaged.
+    pub(super) average: f64,
     /// The weighted sum of the losses of pairs before each was learned from.
-    pub(crate) loss: f64,
+    pub(super) loss: f64,
     /// The sum of the weights of the pairs.
-    pub(crate) weight: f64,
-    pub(crate) progress: Progressive,
+    pub(super) weight: f64,
+    pub(super) progress: Progressive,
 }
 
 /// Learns from pairs of rows, one after the other. See the top of the file.
 #[derive(Clone, Debug)]
 pub struct ComparisonLearner {
     pub(super) rule: Rule,
-    pub(super) state: OnlineState,
+    pub(super) state: ComparisonState,
     /// A work buffer, all zeros between pairs.
     scratch: Vec<f64>,
 }
@@ -86,11 +91,6 @@ impl Rule {
 }
 
 impl ComparisonLearner {
-    /// A learner that continues exactly from a state.
-    pub(crate) fn resume(settings: &crate::settings::Settings, state: OnlineState) -> Result<ComparisonLearner> {
-        Ok(ComparisonLearner::go_on(Rule::of(settings)?, state))
-    }
-
     /// A learner that starts from weights and a threshold, with all counts at zero.
     pub(crate) fn beginning(
         settings: &crate::settings::Settings,
@@ -106,8 +106,8 @@ impl ComparisonLearner {
     }
 
     /// The state, with everything needed to continue.
-    pub(crate) fn state(&self) -> &OnlineState {
-        &self.state
+    pub(crate) fn state(&self) -> OnlineState {
+        self.state.stored()
     }
 
     /// The weighted sum of the losses of pairs before each was learned from.
@@ -123,9 +123,10 @@ impl ComparisonLearner {
     pub(super) fn start(rule: Rule, weights: Vec<f64>, threshold: f64) -> ComparisonLearner {
         ComparisonLearner::go_on(
             rule,
-            OnlineState {
-                weights: Weights::new(weights, threshold, rule.is_averaged()),
+            ComparisonState {
+                weights: Weights::new(weights, rule.is_averaged()),
                 threshold,
+                average: threshold,
                 loss: 0.0,
                 weight: 0.0,
                 progress: Progressive::default(),
@@ -133,7 +134,7 @@ impl ComparisonLearner {
         )
     }
 
-    pub(super) fn go_on(rule: Rule, state: OnlineState) -> ComparisonLearner {
+    pub(super) fn go_on(rule: Rule, state: ComparisonState) -> ComparisonLearner {
         let scratch = vec![0.0; state.weights.vector.len()];
         ComparisonLearner { rule, state, scratch }
     }
@@ -150,12 +151,26 @@ impl ComparisonLearner {
 
     /// The threshold to predict with.
     pub fn threshold(&self) -> f64 {
-        self.state.weights.average.as_ref().map_or(self.state.threshold, |average| average.threshold)
+        if self.rule.is_averaged() { self.state.average } else { self.state.threshold }
     }
 
     /// How well pairs were predicted before they were learned from.
     pub fn progress(&self) -> &Progressive {
         &self.state.progress
+    }
+
+    /// The same for any task.
+    pub fn measured(&self) -> Progress {
+        let progress = self.progress();
+        let error = Measured { name: "error", all: progress.error(), recent: progress.recent_error() };
+        let auc = Measured { name: "auc", all: progress.auc().map(|auc| auc.area), recent: None };
+        Progress {
+            unit: ("pair", "pairs"),
+            examples: progress.pairs(),
+            weight: self.state.weight,
+            loss: self.state.loss,
+            metrics: vec![error, auc],
+        }
     }
 
     /// Learns from some of the comparisons of a data set, in order. New features start with weight zero. Pairs of
@@ -190,7 +205,7 @@ impl ComparisonLearner {
 for_this_machine! {
     /// See [`passive_aggressive_plainly`].
     fn passive_aggressive[R: PairSteps](
-        rows: &R, pairs: &Pairs, range: Range<usize>, rule: Rule, state: &mut OnlineState, scratch: &mut [f64],
+        rows: &R, pairs: &Pairs, range: Range<usize>, rule: Rule, state: &mut ComparisonState, scratch: &mut [f64],
     ) -> bool = passive_aggressive_plainly
 }
 
@@ -202,11 +217,11 @@ fn passive_aggressive_plainly<R: PairSteps>(
     pairs: &Pairs,
     range: Range<usize>,
     rule: Rule,
-    state: &mut OnlineState,
+    state: &mut ComparisonState,
     scratch: &mut [f64],
 ) -> bool {
     let Rule::PassiveAggressive { c, kappa, squared } = rule else { return false };
-    let OnlineState { weights, threshold, loss: losses, weight: total, progress } = state;
+    let ComparisonState { weights, threshold, loss: losses, weight: total, progress, .. } = state;
     let w = &mut weights.vector[..];
     let (left, right) = (pairs.left(), pairs.right());
     let short = rows.are_short();
@@ -253,7 +268,7 @@ fn passive_aggressive_plainly<R: PairSteps>(
 for_this_machine! {
     /// See [`gradient_plainly`].
     fn gradient[R: PairSteps](
-        rows: &R, pairs: &Pairs, range: Range<usize>, rule: Rule, state: &mut OnlineState,
+        rows: &R, pairs: &Pairs, range: Range<usize>, rule: Rule, state: &mut ComparisonState,
     ) -> bool = gradient_plainly
 }
 
@@ -283,10 +298,10 @@ fn gradient_plainly<R: PairSteps>(
     pairs: &Pairs,
     range: Range<usize>,
     rule: Rule,
-    state: &mut OnlineState,
+    state: &mut ComparisonState,
 ) -> bool {
     let Rule::Gradient { lambda, rate, loss, .. } = rule else { return false };
-    let OnlineState { weights, threshold, loss: losses, weight: total, progress } = state;
+    let ComparisonState { weights, threshold, average, loss: losses, weight: total, progress } = state;
     let (left, right) = (pairs.left(), pairs.right());
     let mut finite = true;
     for pair in range {
@@ -297,11 +312,11 @@ fn gradient_plainly<R: PairSteps>(
         let weight = pairs.weight(pair);
         let (left, right) = (left[pair] as usize, right[pair] as usize);
         let sign = pairs.outcome(pair).sign();
-        let (z, averaged) = weights.products(rows, left, right);
+        let (z, averaged) = weights.products(|w| rows.product(left, right, w));
         finite &= z.is_finite();
-        match (averaged, &weights.average) {
-            (Some(z), Some(average)) => progress.count(sign, z, average.threshold),
-            _ => progress.count(sign, z, *threshold),
+        match averaged {
+            Some(z) => progress.count(sign, z, *average),
+            None => progress.count(sign, z, *threshold),
         }
         if weight == 0.0 {
             continue;
@@ -313,11 +328,14 @@ fn gradient_plainly<R: PairSteps>(
         *losses += weight * value;
         weights.shrink(1.0 - eta * lambda);
         if by_z != 0.0 {
-            weights.add(rows, left, right, -eta * weight * by_z);
+            weights.add(-eta * weight * by_z, |step, w| rows.add(left, right, step, w));
         }
         let moved = *threshold - THRESHOLD_RATE * eta * weight * by_tau;
         *threshold = moved.max(LEAST_GRADIENT_THRESHOLD);
-        weights.include(t, *threshold);
+        if let Some(share) = Averaging::Late.weight(t - 1) {
+            *average += share * (*threshold - *average);
+            weights.include(share);
+        }
     }
     finite
 }

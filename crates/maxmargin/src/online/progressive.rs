@@ -15,15 +15,15 @@
 //! bucket count as equal; [`Auc::resolution`] bounds the error. The weight of a pair affects only how much is learned
 //! from it: all pairs count the same here.
 
-/// How many of the last pairs the recent error covers.
-pub const RECENT: u64 = 8192;
+use super::progress::RECENT;
 
-const WORDS: usize = RECENT as usize / 64;
+/// The words that hold a bit for each of the last pairs.
+pub(super) const WORDS: usize = RECENT as usize / 64;
 /// Bits of the mantissa that select a bucket: sixteen buckets per factor of two.
 const FINE_BITS: u32 = 4;
 /// The buckets reach from 2⁻¹⁶ to 2¹⁶.
 const OCTAVES: u64 = 16;
-const BUCKETS: usize = (2 * OCTAVES as usize) << FINE_BITS;
+pub(super) const BUCKETS: usize = (2 * OCTAVES as usize) << FINE_BITS;
 const LOWEST: u64 = (1023 - OCTAVES) << FINE_BITS;
 
 /// Kinds of pairs: ties, inequalities of the right sign, inequalities of the wrong one.
@@ -59,8 +59,9 @@ impl Default for Progressive {
     }
 }
 
+/// The bucket of a number that is not negative.
 #[inline(always)]
-fn bucket(ratio: f64) -> usize {
+pub(super) fn bucket(ratio: f64) -> usize {
     let place = ratio.to_bits() >> (f64::MANTISSA_DIGITS - 1 - FINE_BITS);
     (place.saturating_sub(LOWEST) as usize).min(BUCKETS - 1)
 }

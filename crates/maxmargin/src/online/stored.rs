@@ -1,15 +1,16 @@
-//! Converts settings to a [`Rule`], and stores everything a step depends on, bit for bit.
+//! Comparisons: converts settings to a [`Rule`], and stores everything a step depends on, bit for bit.
 //!
 //! `online.numbers`: τ, the sum of losses, the sum of weights, D; for an average also f, E and its threshold
-//! (`weights.rs`). `online.counts`: the counts of [`Progressive`]. `online.weights`: W, if D is not always 1;
+//! (`steps/weights.rs`). `online.counts`: the counts of [`Progressive`]. `online.weights`: W, if D is not always 1;
 //! `online.average`: A.
 
-use super::comparison::{ComparisonLearner, OnlineState, Rule};
+use super::comparison::{ComparisonLearner, ComparisonState, Rule};
 use super::progressive::Progressive;
-use super::weights::{Average, Weights};
+use super::state::{Learned, OnlineState, sound};
 use crate::data::Scale;
 use crate::error::{Code, Error, Result};
 use crate::settings::{Regularisation, Settings, Solver, Stochastic};
+use crate::steps::weights::{Average, Weights};
 use crate::wish::Schedule;
 
 /// The default η₀.
@@ -77,74 +78,67 @@ impl ComparisonLearner {
     }
 }
 
-impl OnlineState {
-    /// How well pairs were predicted before they were learned from.
-    pub fn progress(&self) -> &Progressive {
-        &self.progress
-    }
+/// The names of the entries.
+const NUMBERS: &str = "numbers";
+const COUNTS: &str = "counts";
+const WEIGHTS: &str = "weights";
+const AVERAGE: &str = "average";
 
-    /// The scalars of the state, without the vectors.
-    pub(crate) fn numbers(&self) -> Vec<f64> {
+impl ComparisonState {
+    /// Everything, by name. Weights are left out if they are those of the model.
+    pub(super) fn stored(&self) -> OnlineState {
+        let mut state = OnlineState::default();
         let mut numbers = vec![self.threshold, self.loss, self.weight, self.weights.divisor];
         if let Some(average) = &self.weights.average {
-            numbers.extend([average.fraction, average.divisor, average.threshold]);
+            numbers.extend([average.fraction, average.divisor, self.average]);
+            state.put_reals(AVERAGE, average.vector.clone());
         }
-        numbers
+        state.put_reals(NUMBERS, numbers);
+        state.put_counts(COUNTS, self.progress.numbers());
+        if self.weights.divisor != 1.0 || self.weights.average.is_some() {
+            state.put_reals(WEIGHTS, self.weights.vector.clone());
+        }
+        state
     }
 
-    /// W, if it differs from the model's weights.
-    pub(crate) fn stored_weights(&self) -> Option<&[f64]> {
-        (self.weights.divisor != 1.0 || self.weights.average.is_some()).then_some(&self.weights.vector)
-    }
-
-    /// A, if there is an average.
-    pub(crate) fn stored_average(&self) -> Option<&[f64]> {
-        self.weights.average.as_ref().map(|average| &average.vector[..])
-    }
-
-    /// The state from stored numbers, or none if they are invalid.
-    pub(crate) fn from_stored(
-        numbers: &[f64],
-        counts: &[u64],
-        weights: &[f64],
-        (vector, average): (Option<Vec<f64>>, Option<Vec<f64>>),
-    ) -> Option<OnlineState> {
-        let (&[threshold, loss, weight, divisor], rest) = numbers.split_first_chunk::<4>()?;
-        let vector = vector.unwrap_or_else(|| weights.to_vec());
-        let average = match (average, rest) {
-            (None, []) => None,
-            (Some(average), &[fraction, divisor, threshold]) if average.len() == vector.len() => {
-                Some(Average { vector: average, fraction, divisor, threshold })
+    /// The state of a model with these weights, or none if it is invalid.
+    fn restored(state: &OnlineState, weights: &[f64]) -> Option<ComparisonState> {
+        let (&[threshold, loss, weight, divisor], rest) = state.reals(NUMBERS)?.split_first_chunk::<4>()?;
+        let vector = state.reals(WEIGHTS).unwrap_or(weights).to_vec();
+        let (average, mean) = match (state.reals(AVERAGE), rest) {
+            (None, []) => (None, threshold),
+            (Some(average), &[fraction, divisor, threshold]) => {
+                (Some(Average { vector: average.to_vec(), fraction, divisor }), threshold)
             }
             _ => return None,
         };
         let weights = Weights { vector, divisor, average };
-        let progress = Progressive::from_numbers(counts)?;
-        Some(OnlineState { weights, threshold, loss, weight, progress })
+        let progress = Progressive::from_numbers(state.counts(COUNTS)?)?;
+        Some(ComparisonState { weights, threshold, average: mean, loss, weight, progress })
+    }
+}
+
+impl ComparisonLearner {
+    /// A learner that continues exactly from the state of a model.
+    pub(crate) fn resume(settings: &Settings, state: &OnlineState, learned: &Learned<'_>) -> Result<ComparisonLearner> {
+        let rule = Rule::of(settings)?;
+        sound(ComparisonLearner::restored(rule, state, learned))
     }
 
-    /// Whether the state belongs to a model with these settings, weights, threshold and number of pairs, so that both
-    /// predict the same.
-    pub(crate) fn belongs_to(
-        &self,
-        settings: &Settings,
-        weights: Option<&[f64]>,
-        threshold: Option<f64>,
-        pairs: Option<u64>,
-    ) -> bool {
-        let Ok(rule) = Rule::of(settings) else { return false };
-        let learner = ComparisonLearner::go_on(rule, self.clone());
+    /// The learner, or none if the state does not belong to a model with this rule, so that both predict the same.
+    fn restored(rule: Rule, state: &OnlineState, learned: &Learned<'_>) -> Option<ComparisonLearner> {
+        let state = ComparisonState::restored(state, learned.weights)?;
         let averaged = matches!(rule, Rule::Gradient { averaged: true, .. });
-        let plain = matches!(rule, Rule::Gradient { .. }) || self.weights.divisor == 1.0;
-        self.weights.average.is_some() == averaged
+        let plain = matches!(rule, Rule::Gradient { .. }) || state.weights.divisor == 1.0;
+        let fits = state.weights.average.is_some() == averaged
             && plain
-            && self.weights.divisor >= 1.0
-            && self.weights.average.as_ref().is_none_or(|average| average.divisor >= 1.0 && average.fraction >= 0.0)
-            && self.threshold >= rule.least_threshold()
-            && self.weight > 0.0
-            && self.loss >= 0.0
-            && Some(learner.weights().as_slice()) == weights
-            && Some(learner.threshold()) == threshold
-            && pairs == Some(self.progress.pairs())
+            && state.weights.is_sound()
+            && state.threshold >= rule.least_threshold()
+            && state.weight > 0.0
+            && state.loss >= 0.0
+            && learned.pairs == Some(state.progress.pairs());
+        let learner = fits.then(|| ComparisonLearner::go_on(rule, state))?;
+        let same = learner.weights() == learned.weights && Some(learner.threshold()) == learned.decoder.threshold();
+        same.then_some(learner)
     }
 }

@@ -280,6 +280,8 @@ impl Settings {
             "the form with ⟦nu⟧ has none to polish".to_string()
         } else if self.margin == Margin::Hard {
             "a hard margin has no loss to polish".to_string()
+        } else if !self.is_own() && self.abilities(false).structured {
+            "structured outputs have none to polish".to_string()
         } else if !self.solver.can_be_polished() {
             format!("that of `{}` cannot be polished", self.solver.name())
         } else {

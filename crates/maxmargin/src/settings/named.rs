@@ -73,7 +73,7 @@ impl Settings {
         let solver = if given.iter().any(|setting| setting.name == "solver") {
             wanted.solver
         } else {
-            kept.map_or(Solver::PassiveAggressive, |kept| kept.solver)
+            kept.map_or_else(|| usual_stream_solver(&known), |kept| kept.solver)
         };
         let base = match kept.filter(|kept| kept.solver == solver) {
             Some(kept) => kept.clone(),
@@ -188,6 +188,15 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// The first of the solvers that a task declares for streams.
+fn usual_stream_solver(known: &[&Setting]) -> Solver {
+    let names = known.iter().find(|setting| setting.name == "solver").map(|setting| setting.value);
+    let Some(Value::Name(names)) = names else { return Solver::PassiveAggressive };
+    let all = Solver::ALL.into_iter().chain([Solver::PassiveAggressive]);
+    let usual = |solver: &Solver| names().first() == Some(&solver.name());
+    all.into_iter().find(usual).unwrap_or(Solver::PassiveAggressive)
 }
 
 fn as_json(settings: &Settings) -> Result<Json> {

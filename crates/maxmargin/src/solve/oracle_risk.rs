@@ -140,7 +140,7 @@ impl Objective for Multiplied<'_> {
         slopes.scores.fill(0.0);
         let Slopes { scores, thresholds } = slopes;
         let (mut plane, mut value) = (Plane::default(), 0.0);
-        let limit = self.cost * self.structure.weight(at.part);
+        let limit = limit_of(self.structure, self.cost, at.part);
         let total: f64 = self.dual.of_example(at.part).map(|(_, alpha)| alpha).sum();
         // What rounding left above the limit is taken off.
         let share = if total > limit { limit / total } else { 1.0 };
@@ -174,6 +174,7 @@ pub(crate) fn objective_of_outputs(
 /// The loss at these scores of all rows and these shared scores.
 pub(crate) fn loss_at_scores(task: &MostViolated<'_>, scores: &[f64], shared: &[f64], cancel: &Cancel) -> Result<f64> {
     let outputs = task.outputs();
+    task.prepare(shared)?;
     let losses = parallel::try_map(task.parts(), |part| {
         let rows = task.rows(part);
         let scores = &scores[rows.start * outputs..rows.end * outputs];
@@ -216,13 +217,19 @@ pub(crate) fn expansion_of_outputs(structure: &dyn Structure, cost: f64, dual: &
     Ok(made)
 }
 
+/// What the variables of an example may add up to, also for a hard margin, whose cost is infinite.
+fn limit_of(structure: &dyn Structure, cost: f64, example: usize) -> f64 {
+    let weight = structure.weight(example);
+    if weight > 0.0 { cost * weight } else { 0.0 }
+}
+
 /// Refuses a dual point that is not feasible.
 fn check_outputs(structure: &dyn Structure, cost: f64, dual: &OutputDual) -> Result<()> {
     if !dual.is_sound(structure.examples()) {
         return Err(infeasible("its examples do not fit the data"));
     }
     for example in 0..structure.examples() {
-        let limit = cost * structure.weight(example);
+        let limit = limit_of(structure, cost, example);
         if dual.of_example(example).map(|(_, alpha)| alpha).sum::<f64>() > limit * (1.0 + WITHIN) {
             return Err(infeasible("the multipliers of an example exceed its cost"));
         }

@@ -161,7 +161,9 @@ impl OutputHardMargin {
         let (mut set, mut best) = (WorkingSet::default(), None);
         let mut pass = 0;
         let stop = loop {
-            let fresh = set.take(task, design, found, cancel)?;
+            let Some(fresh) = unless_cancelled(set.take(task, design, found, cancel), cancel)? else {
+                break Stop::Cancelled;
+            };
             if fresh == 0 && pass > 0 {
                 // No output can be added, and the last round gained nothing.
                 break if best.is_some() { Stop::Stalled } else { return Err(undecided()) };
@@ -191,7 +193,8 @@ impl OutputHardMargin {
                 return Ok(Verdict::NotSeparable(set.shortened(proof, mean_length, cancel)?));
             }
             let dual = set.dual(task, &solved.multipliers);
-            let bound = hard_bound_of_outputs(task, design, &dual, cancel)?;
+            let bound = unless_cancelled(hard_bound_of_outputs(task, design, &dual, cancel), cancel)?;
+            let Some(bound) = bound else { break Stop::Cancelled };
             progress.bound(Some(bound));
             let features = point.weights.len();
             point.weights.fill(0.0);
@@ -203,8 +206,12 @@ impl OutputHardMargin {
                     Some(shared) => point.shared[shared] = weight,
                 }
             }
-            found = searched(task, design, &point, cancel)?;
-            let (stretched, more) = stretched(task, design, &point, &found, cancel)?;
+            let Some(own) = unless_cancelled(searched(task, design, &point, cancel), cancel)? else {
+                break Stop::Cancelled;
+            };
+            found = own;
+            let reached = unless_cancelled(stretched(task, design, &point, &found, cancel), cancel)?;
+            let Some((stretched, more)) = reached else { break Stop::Cancelled };
             if let Some(reached) = stretched {
                 let objective = reached.half_square();
                 let ended = progress.report(pass, objective, &reached.weights, &reached.shared);
@@ -233,6 +240,14 @@ impl OutputHardMargin {
         let gap = relative_gap(solution.objective, solution.lower_bound.unwrap_or(0.0));
         let stop = if gap <= self.tolerance { Stop::Converged } else { stop };
         Ok(Verdict::Separable(Box::new(Solution { passes: pass, stop, trace: progress.trace, ..solution })))
+    }
+}
+
+/// The result of a step, or none if it ended early because of a cancel: what was reached before is kept then.
+fn unless_cancelled<T>(result: Result<T>, cancel: &Cancel) -> Result<Option<T>> {
+    match result {
+        Err(_) if cancel.is_raised() => Ok(None),
+        result => result.map(Some),
     }
 }
 

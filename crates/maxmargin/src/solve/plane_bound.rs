@@ -45,10 +45,13 @@ impl PlaneBound {
         most.is_finite().then_some(most)
     }
 
-    /// The most rounds with one slack; none if the accuracy is zero.
+    /// The most rounds with one slack; none if the accuracy is zero, or larger than the theorem covers.
     pub(crate) fn of_one_slack(&self) -> Option<f64> {
         let &PlaneBound { total, square, loss, accuracy, .. } = self;
         let reach = square * total;
+        if accuracy > 4.0 * reach {
+            return None;
+        }
         let most = (loss / (4.0 * reach)).log2().ceil().max(0.0) + (16.0 * reach / accuracy).ceil();
         most.is_finite().then_some(most)
     }

@@ -242,7 +242,9 @@ impl<'a, R: Rows> ScaledRows<'a, R> {
                 w.fill(0.0);
             }
         });
-        sums.scale(0.0);
+        // Numbers that are not finite would stay so times zero.
+        sums.totals.fill(0.0);
+        sums.shift_dots.fill(0.0);
     }
 
     /// What a stored value adds to v: F²x, or F²(x − μ) for dense rows.

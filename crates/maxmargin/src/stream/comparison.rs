@@ -1,11 +1,11 @@
 //! A [`ComparisonLearner`] as a [`Model`], and back.
 
-use super::Learner;
+use super::{Learner, Value};
 use crate::certificate::{Certificate, Decoder, Scorer};
 use crate::data::{Dataset, Names, Scale};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
-use crate::online::{ComparisonLearner, Progressive};
+use crate::online::{ComparisonLearner, Progress, Progressive};
 use crate::settings::{Settings, Task};
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ impl ComparisonLearner {
     /// settings. Otherwise it starts from the weights and threshold, with all counts at zero. The scaling of columns is
     /// multiplied into the weights.
     pub fn from_model(model: &Model, settings: &Settings) -> Result<ComparisonLearner> {
-        if let (Some(state), true) = (&model.online, model.settings == *settings) {
-            return ComparisonLearner::resume(settings, state.clone());
+        if let (Some(state), Some(learned), true) = (&model.online, model.learned(), model.settings == *settings) {
+            return ComparisonLearner::resume(settings, state, &learned);
         }
         let least = ComparisonLearner::new(settings)?.least_threshold();
         let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
@@ -69,21 +69,7 @@ impl ComparisonLearner {
             .help("give at least one pair"));
         }
         let weights = self.weights();
-        let (c, lambda) = (settings.regularisation.c(weight), settings.regularisation.lambda(weight));
-        // The losses are those before each pair was learned from.
-        let objective = 0.5 * weights.iter().map(|w| w * w).sum::<f64>() + c * loss;
-        let positive = |number: f64| number > 0.0 && number.is_finite();
-        if !(positive(c) && positive(lambda)) {
-            return Err(Error::new(
-                Code::Overflow,
-                format!("double precision cannot hold C · n and its inverse: C is {c:e}, and the weights of all pairs add up to {weight:e}"),
-            )
-            .help("give pairs weights around 1, or another ⟦c⟧"));
-        }
-        if !objective.is_finite() {
-            return Err(Error::new(Code::Overflow, "the objective is not a finite number")
-                .help("give a smaller ⟦c⟧, or bring features to a common size, such as 0 to 1"));
-        }
+        let Value { objective, c, lambda } = Value::of(settings, &weights, loss, weight)?;
         let certificate = Certificate {
             objective,
             lower_bound: None,
@@ -102,7 +88,7 @@ impl ComparisonLearner {
         let model = Model {
             settings: settings.clone(),
             scorer: Scorer::linear(weights, None),
-            decoder: Learner::decoder(self),
+            decoder: Learner::decoder(self)?,
             scaling: Default::default(),
             feature_names,
             certificate,
@@ -111,7 +97,7 @@ impl ComparisonLearner {
             version: env!("CARGO_PKG_VERSION").to_string(),
             compacted: None,
             calibration: None,
-            online: Some(self.state().clone()),
+            online: Some(self.state()),
         };
         Ok(model)
     }
@@ -122,16 +108,28 @@ impl Learner for ComparisonLearner {
         ComparisonLearner::features(self)
     }
 
+    fn seen(&self) -> u64 {
+        ComparisonLearner::progress(self).pairs()
+    }
+
+    fn examples(&self, data: &Dataset) -> usize {
+        data.pairs().map_or(0, |pairs| pairs.len())
+    }
+
     fn learn(&mut self, data: &Dataset, examples: Range<usize>) -> Result<()> {
         ComparisonLearner::learn(self, data, examples)
     }
 
-    fn decoder(&self) -> Decoder {
-        Decoder::Compare { threshold: self.threshold() }
+    fn decoder(&self) -> Result<Decoder> {
+        Ok(Decoder::Compare { threshold: self.threshold() })
     }
 
-    fn progress(&self) -> &Progressive {
-        ComparisonLearner::progress(self)
+    fn progress(&self) -> Progress {
+        self.measured()
+    }
+
+    fn compared(&self) -> Option<&Progressive> {
+        Some(ComparisonLearner::progress(self))
     }
 
     fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model> {

@@ -1,16 +1,17 @@
-//! Learning from a stream: one example after the other, in memory that does not grow with their number.
+//! Learning from a stream: examples as they come, in memory that does not grow with their number.
 //!
-//! A [`Learner`] takes examples as they come. Each is predicted before it is learned from, and [`Progressive`] counts
-//! the results. At any moment it can be made into a [`Model`]. A learner that continues from such a model ends with the
-//! same bytes as one that was never interrupted. The steps themselves are in [`crate::online`].
+//! A [`Learner`] takes examples of its task: pairs, rows, or whole lists. Each is predicted before it is learned from,
+//! and the results are its [`Progress`]. At any moment it can be made into a [`Model`]. A learner that continues from such
+//! a model ends with the same bytes as one that was never interrupted. The steps themselves are in [`crate::online`].
 
+mod classification;
 mod comparison;
 
 use crate::certificate::Decoder;
 use crate::data::{Dataset, Names};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
-use crate::online::{ComparisonLearner, Progressive};
+use crate::online::{ClassificationLearner, ComparisonLearner, Progress, Progressive};
 use crate::settings::{Settings, Task};
 use std::ops::Range;
 
@@ -19,14 +20,37 @@ pub trait Learner: Send {
     /// Number of features seen so far.
     fn features(&self) -> usize;
 
-    /// Predicts some of the examples and then learns from them, one after the other in the order of the data.
+    /// Number of examples seen so far.
+    fn seen(&self) -> u64;
+
+    /// Number of examples in data: of pairs, rows or groups.
+    fn examples(&self, data: &Dataset) -> usize;
+
+    /// Number of examples in a step. Only a stream that is cut at multiples of it gives the bytes of one that is not cut.
+    fn batch(&self) -> usize {
+        1
+    }
+
+    /// How many examples the data of the next call of [`Learner::learn`] should hold, if the stream has as many: a first
+    /// rate is chosen with them.
+    fn wanted(&self) -> usize {
+        0
+    }
+
+    /// Predicts some of the examples and then learns from them, step by step in the order of the data. The last step
+    /// may have fewer examples than the others.
     fn learn(&mut self, data: &Dataset, examples: Range<usize>) -> Result<()>;
 
-    /// The current meaning of its scores.
-    fn decoder(&self) -> Decoder;
+    /// The current meaning of its scores, or an error if too little was seen.
+    fn decoder(&self) -> Result<Decoder>;
 
     /// How well examples were predicted before they were learned from.
-    fn progress(&self) -> &Progressive;
+    fn progress(&self) -> Progress;
+
+    /// The same in detail for comparisons.
+    fn compared(&self) -> Option<&Progressive> {
+        None
+    }
 
     /// The current model, which can be saved and continued. `settings` are those of the learner, `reading` is how the
     /// data were read.
@@ -40,7 +64,39 @@ pub fn learner(settings: &Settings, from: Option<&Model>) -> Result<Box<dyn Lear
             Some(model) => ComparisonLearner::from_model(model, settings)?,
             None => ComparisonLearner::new(settings)?,
         })),
+        Task::Classify => Ok(Box::new(match from {
+            Some(model) => ClassificationLearner::from_model(model, settings)?,
+            None => ClassificationLearner::new(settings)?,
+        })),
         task => Err(Error::new(Code::Unsupported, format!("`{}` cannot be learned from a stream", task.name()))
-            .help("learn comparisons, or train on stored data")),
+            .help("learn another task, or train on stored data")),
+    }
+}
+
+/// The objective and both forms of the weight of the loss, for a sum of losses that were measured before each example was
+/// learned from.
+struct Value {
+    objective: f64,
+    c: f64,
+    lambda: f64,
+}
+
+impl Value {
+    fn of(settings: &Settings, weights: &[f64], loss: f64, weight: f64) -> Result<Value> {
+        let (c, lambda) = (settings.regularisation.c(weight), settings.regularisation.lambda(weight));
+        let objective = 0.5 * weights.iter().map(|w| w * w).sum::<f64>() + c * loss;
+        let positive = |number: f64| number > 0.0 && number.is_finite();
+        if !(positive(c) && positive(lambda)) {
+            let message = format!(
+                "double precision cannot hold C · n and its inverse: C is {c:e}, and the weights of all examples add up \
+                 to {weight:e}"
+            );
+            return Err(Error::new(Code::Overflow, message).help("give weights around 1, or another ⟦c⟧"));
+        }
+        if !objective.is_finite() {
+            return Err(Error::new(Code::Overflow, "the objective is not a finite number")
+                .help("give a smaller ⟦c⟧, or bring features to a common size, such as 0 to 1"));
+        }
+        Ok(Value { objective, c, lambda })
     }
 }

@@ -245,6 +245,10 @@ impl<O: Oracle> Examples<O> {
         if dimension == 0 {
             return Err(Error::new(Code::BadOracle, "the joint feature has no entries").help("give it one or more"));
         }
+        if let Some(largest) = oracle.largest_loss().filter(|largest| !(largest.is_finite() && *largest > 0.0)) {
+            return Err(Error::new(Code::BadOracle, format!("the largest loss of an output is stated as {largest}"))
+                .help("state a number above zero, or leave it out"));
+        }
         let mut inner = Inner { oracle, dimension, inputs, outputs, truths: Vec::new() };
         let jobs = inner.inputs.len().div_ceil(RUN);
         let found = parallel::try_map(jobs, |job| {
@@ -359,6 +363,16 @@ impl<O: Oracle> Inner<O> {
     }
 }
 
+/// Writes the numbers of an output that the oracle found.
+fn encode<Y: Encoded>(example: usize, y: &Y, output: &mut Vec<u32>) -> Result<()> {
+    output.clear();
+    y.encode(output);
+    match Y::decode(output) {
+        Some(_) => Ok(()),
+        None => Err(bad_oracle(example, "the numbers of an output that it found are not decoded")),
+    }
+}
+
 /// The examples as a structure.
 struct Searched<O: Oracle> {
     inner: Arc<Inner<O>>,
@@ -401,16 +415,12 @@ impl<O: Oracle> Structure for Searched<O> {
 
     fn most_violated(&self, example: usize, at: Scores<'_>, output: &mut Vec<u32>) -> Result<()> {
         let Inner { oracle, inputs, outputs, .. } = &*self.inner;
-        output.clear();
-        oracle.most_violated(&inputs[example], &outputs[example], at.shared)?.encode(output);
-        Ok(())
+        encode(example, &oracle.most_violated(&inputs[example], &outputs[example], at.shared)?, output)
     }
 
     fn most_violated_by_slack(&self, example: usize, at: Scores<'_>, output: &mut Vec<u32>) -> Result<()> {
         let Inner { oracle, inputs, outputs, .. } = &*self.inner;
-        output.clear();
-        oracle.most_violated_by_slack(&inputs[example], &outputs[example], at.shared)?.encode(output);
-        Ok(())
+        encode(example, &oracle.most_violated_by_slack(&inputs[example], &outputs[example], at.shared)?, output)
     }
 
     fn plane(&self, example: usize, output: &[u32], plane: &mut Plane) -> Result<()> {
@@ -418,6 +428,10 @@ impl<O: Oracle> Structure for Searched<O> {
         plane.clear();
         plane.shared = self.inner.features(example, &y)?.entries;
         plane.loss = self.inner.loss(example, &y)?;
+        if let Some(largest) = self.inner.oracle.largest_loss().filter(|largest| plane.loss > *largest) {
+            let why = format!("the loss of an output is {}, and the largest loss is stated as {largest}", plane.loss);
+            return Err(bad_oracle(example, &why));
+        }
         self.largest.fetch_max(plane.loss.to_bits(), Ordering::Relaxed);
         plane.shared.extend(self.inner.truths[example].entries.iter().map(|&(entry, value)| (entry, -value)));
         plane.tidy();

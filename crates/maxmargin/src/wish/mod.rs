@@ -9,6 +9,7 @@ mod regularisation;
 mod setting;
 mod solver;
 mod stochastic;
+mod streaming;
 
 pub use margin::Margin;
 pub use regularisation::Regularisation;
@@ -16,6 +17,7 @@ pub use setting::{COMMON, Choice, Chosen, Range, Setting, Value};
 pub(crate) use setting::{LEARNING, STOCHASTIC};
 pub use solver::Solver;
 pub use stochastic::{EarlyStopping, Sample, Schedule, Stochastic};
+pub(crate) use streaming::{STREAM_BATCH, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_SCHEDULE};
 
 use crate::data::Scale;
 use crate::kernel::KernelSettings;

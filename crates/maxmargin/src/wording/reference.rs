@@ -26,6 +26,7 @@ pub const NAMES: &[&str] = &[
     "budget",
     "c",
     "class-weight",
+    "classes",
     "code",
     "coef0",
     "cost-matrix",

@@ -86,11 +86,13 @@ fn every_combination_trains_to_what_it_states_or_is_refused_before_any_work() {
     }
     // Classifiers accept everything; explicit pairs accept the same without intercepts. Graded rows are accepted by
     // three certified choices and three stochastic ones, each with two losses. The two kernel solvers and the
-    // interior-point solver accept two losses, and no graded rows. The linear program is for comparisons with ties.
+    // interior-point solver accept two losses, and no graded rows. The linear program is for comparisons with ties, and two
+    // solvers are for structured outputs.
     let two_losses = 3 * (3 * 2 + 2);
     let trained = 3 * 8 * 3 + 8 * 3 + 2 * 6 + two_losses;
     let (classifiers, pairs, graded) = (3 * (3 + 3), 3 + 3, 3 * 12 - 2 * 6);
-    assert_eq!((trained_count, refused_count), (trained, classifiers + pairs + graded));
+    let structured = 2 * 3 * (3 + 1 + 1);
+    assert_eq!((trained_count, refused_count), (trained, classifiers + pairs + graded + structured));
 }
 
 #[test]

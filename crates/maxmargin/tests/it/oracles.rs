@@ -303,7 +303,7 @@ fn an_error_of_the_oracle_reaches_the_caller() {
         for (fault, code, words) in [
             (Fault::Fails, Code::BadValue, "the oracle is out of order"),
             (Fault::LossNegative, Code::BadOracle, "the loss of an output is -1"),
-            (Fault::NotDecoded, Code::CertificateMismatch, "not decoded"),
+            (Fault::NotDecoded, Code::BadOracle, "not decoded"),
         ] {
             let examples = classes(&data, fault).expect("right outputs");
             let error = examples.train(&own(1.0, solver), &mut Silent, &Cancel::new()).expect_err("fails");

@@ -340,11 +340,14 @@ fn bounds_never_fall_and_searches_and_rounds_are_counted() {
     let data = sequences(50, 17);
     for rescale in Rescale::ALL {
         let tagging = Tagging { transitions: true, rescale };
+        let tight = Settings { tolerance: 1e-7, ..own(0.3, Solver::CuttingPlane) };
+        let best = train_own(&tagging, &data, &tight, &mut Silent, &Cancel::new()).expect("trains").model.certificate;
         for solver in SOLVERS {
             let mut heard = Heard::default();
             let settings = Settings { tolerance: 1e-3, ..own(0.3, solver) };
             let trained = train_own(&tagging, &data, &settings, &mut heard, &Cancel::new()).expect("trains");
             assert!(heard.bounds.is_sorted() && !heard.bounds.is_empty(), "{solver:?}");
+            assert!(heard.bounds.iter().all(|bound| *bound <= best.objective), "{solver:?}: {:?}", heard.bounds);
             let (calls, _) = heard.searches.expect("searches are counted");
             // At least one for each example and pass.
             assert!(calls >= 50 * trained.model.certificate.passes, "{solver:?}: {calls}");

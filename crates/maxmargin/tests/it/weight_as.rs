@@ -114,7 +114,12 @@ fn copies_of_rows_have_the_optimum_of_slack_and_margins_another() {
             }
         }
     }
-    for (multiclass, loss) in [(Multiclass::Joint, Loss::Hinge), (Multiclass::WestonWatkins, Loss::SquaredHinge)] {
+    let forms = [
+        (Multiclass::Joint, Loss::Hinge),
+        (Multiclass::WestonWatkins, Loss::SquaredHinge),
+        (Multiclass::OneVsRest, Loss::Hinge),
+    ];
+    for (multiclass, loss) in forms {
         let task = ClassifySettings { multiclass: Some(multiclass), ..Default::default() };
         let settings = Settings { tolerance: 1e-7, ..settings(task, loss) };
         let copies = copies_are_slack(&data, &settings);
@@ -125,7 +130,7 @@ fn copies_of_rows_have_the_optimum_of_slack_and_margins_another() {
     }
 }
 
-/// Rows of four ranks with weights 0, 1, 2 and 3.
+/// Rows of up to four ranks with weights 0, 1, 2 and 3.
 fn rated(rows: usize, seed: u64) -> Dataset {
     let data = weighed(rows, 3, seed);
     let mut numbers = Numbers::new(seed + 1);
@@ -154,8 +159,13 @@ fn copies_of_rated_rows_have_the_optimum_of_slack() {
 fn by_definition(data: &Dataset, form: OrdinalForm, loss: Loss, point: (&[f64], &[f64]), way: WeightAs) -> f64 {
     let (weights, cuts) = point;
     let mut sum = 0.5 * weights.iter().map(|w| w * w).sum::<f64>();
-    for (row, rank) in data.targets().real().unwrap().iter().enumerate() {
-        let (rank, weight) = ((rank + 1.0) as usize, data.weights().unwrap()[row]);
+    let targets = data.targets().real().unwrap();
+    let mut ranks = targets.to_vec();
+    ranks.sort_by(f64::total_cmp);
+    ranks.dedup();
+    for (row, target) in targets.iter().enumerate() {
+        let rank = ranks.iter().position(|rank| rank == target).unwrap();
+        let weight = data.weights().unwrap()[row];
         let (margin, cost) = match way {
             WeightAs::Margin => (weight, if weight > 0.0 { C } else { 0.0 }),
             _ => (1.0, C * weight),

@@ -75,6 +75,10 @@ pub(crate) fn verdict(trained: &Trained, uneven: bool) -> Verdict {
 fn hard_margin(trained: &Trained, objective: &str) -> Verdict {
     let certificate = &trained.model.certificate;
     let proven = proven(certificate.gap().unwrap_or(1.0));
+    if trained.model.settings.abilities(false).structured {
+        let words = format!("separable: objective {objective}, every output reaches its margin, {proven}");
+        return (true, words, None);
+    }
     if trained.solver != Solver::LinearProgram {
         // The objective is ½‖w‖², and the nearest row has distance 1/‖w‖.
         let margin = format::significant(1.0 / (2.0 * certificate.objective).sqrt(), 4);

@@ -157,6 +157,8 @@ impl Job<'_> {
             Some("rating methods cannot be tuned")
         } else if settings.stochastic.early_stopping != EarlyStopping::None {
             Some("--early-stopping is for `train`: folds make all their passes")
+        } else if settings.max_seconds.is_some() {
+            Some("--max-seconds is for `train`: it would limit the last training and not the folds")
         } else if memory {
             Some("--memory is for `train`: tuning keeps the features in memory")
         } else {

@@ -4,7 +4,8 @@
 //! over rows i of other classes, equals what its own rows pull it up. Seen as a flow F_ab = Σ α_ib over the rows of class
 //! a, as much must flow into every class as out of it. [`Balance`] makes that true for any point by factors d_a / d_b on
 //! the flows, with d found by balancing one class after the other (Osborne, On pre-conditioning of matrices, JACM 7,
-//! 1960). What these sweeps leave, which is little, is led along a tree of the largest flows. All factors are then divided
+//! 1960), and then by Newton's method: Σ F_ab d_a / d_b is smallest where flows balance, and sweeps alone need very many
+//! rounds where groups of classes hardly meet. What this leaves, which is little, is led along a tree of the largest flows. All factors are then divided
 //! by the largest one: as none exceeds 1, every other constraint still holds. Flows that are on no cycle cannot be
 //! balanced, and become zero. So do all of them if a flow of the tree is smaller than what it would have to take.
 
@@ -15,6 +16,7 @@ use crate::data::{Design, with_rows};
 use crate::error::Result;
 use crate::parallel::{self, Spare};
 use crate::run::Cancel;
+use crate::solve::cholesky::Cholesky;
 use crate::solve::infeasible;
 use crate::task::{Intercept, Joint};
 use std::collections::HashMap;
@@ -35,6 +37,13 @@ const SPURIOUS: f64 = 1e-13;
 const SWEEPS: usize = 500;
 const FEWEST_SWEEPS: usize = 20;
 const SWEEP_STEPS: usize = 200_000_000;
+
+/// Sweeps before Newton's method, which takes up to this many classes and makes this many steps at most.
+const FIRST_SWEEPS: usize = 30;
+const NEWTON_CLASSES: usize = 512;
+const NEWTON_STEPS: usize = 50;
+/// What is added to the diagonal of a matrix that is singular along a common factor, as a share.
+const RIDGE: f64 = 1e-13;
 
 /// An error unless a dual point is feasible.
 pub(crate) fn check_dual_of_classes(joint: &Joint, dual: &ClassDual, rule: Intercept) -> Result<()> {
@@ -339,7 +348,9 @@ impl Flows {
     fn scales(&self) -> Vec<f64> {
         let (leaving, entering) = self.lists();
         let mut d = vec![1.0f64; self.classes];
-        let sweeps = (SWEEP_STEPS / self.edges.len().max(1)).clamp(FEWEST_SWEEPS, SWEEPS);
+        let curved = self.classes <= NEWTON_CLASSES;
+        let most = if curved { FIRST_SWEEPS } else { SWEEPS };
+        let sweeps = (SWEEP_STEPS / self.edges.len().max(1)).clamp(FEWEST_SWEEPS, most);
         for _ in 0..sweeps {
             let mut off = 0.0f64;
             for class in 0..self.classes {
@@ -357,6 +368,9 @@ impl Flows {
                 break;
             }
         }
+        if curved {
+            self.newton(&mut d);
+        }
         let scale =
             |&(from, to, flow): &(u32, u32, f64)| if flow > 0.0 { d[from as usize] / d[to as usize] } else { 0.0 };
         let mut scales: Vec<f64> = self.edges.iter().map(scale).collect();
@@ -368,6 +382,40 @@ impl Flows {
             scales.iter_mut().for_each(|scale| *scale /= largest);
         }
         scales
+    }
+
+    /// Newton's method for the minimum of Σ flow · d_from / d_to over the logarithms of d.
+    fn newton(&self, d: &mut [f64]) {
+        let count = self.classes;
+        for _ in 0..NEWTON_STEPS {
+            let (mut slopes, mut matrix) = (vec![0.0; count], vec![0.0; count * count]);
+            for &(from, to, flow) in &self.edges {
+                let (from, to) = (from as usize, to as usize);
+                let own = flow * d[from] / d[to];
+                slopes[from] -= own;
+                slopes[to] += own;
+                matrix[from * count + from] += own;
+                matrix[to * count + to] += own;
+                matrix[from * count + to] -= own;
+                matrix[to * count + from] -= own;
+            }
+            // A common factor of d changes nothing. A class without flows stays where it is.
+            for class in 0..count {
+                let own = &mut matrix[class * count + class];
+                *own = if *own > 0.0 { *own * (1.0 + RIDGE) } else { 1.0 };
+            }
+            let Some(cholesky) = Cholesky::of(&matrix, count, 0.0) else { return };
+            let step = cholesky.solve(slopes);
+            let longest = step.iter().fold(0.0f64, |longest, step| longest.max(step.abs()));
+            if !longest.is_finite() {
+                return;
+            }
+            let share = if longest > 1.0 { 1.0 / longest } else { 1.0 };
+            d.iter_mut().zip(&step).for_each(|(d, step)| *d *= (share * step).exp());
+            if longest <= 1e-14 {
+                return;
+            }
+        }
     }
 
     /// Leads what is left out of balance along a tree of the largest flows, from its leaves to its root. Returns whether

@@ -1,12 +1,12 @@
 //! The dual variables of one example over the outputs it has met, its *corners*, and their exact solution.
 //!
 //! ```text
-//! max over α   Σ_a α_a v_a − ½ Σ_ab (α_a − α⁰_a) (α_b − α⁰_b) G_ab + …   s.t.   α ≥ 0,  Σ_a α_a ≤ C
+//! max over α   Σ_a (α_a − α⁰_a) v_a − ½ Σ_ab (α_a − α⁰_a) (α_b − α⁰_b) G_ab   s.t.   α ≥ 0,  Σ_a α_a ≤ C
 //! ```
-//! v_a is the value of the plane of corner a at the current weights, which belong to α⁰, and G the products of the slopes of
-//! planes by the weights. The truth is one more corner with plane 0, whose variable is what the others leave of C. Pairs
-//! of variables are changed as in sequential minimal optimisation: the one with the largest derivative grows, and the one
-//! with the smallest shrinks.
+//! This is by how much the dual value rises. v_a is the value of the plane of corner a at the current weights, which belong
+//! to α⁰, and G the products of the slopes of planes by the weights. The truth is one more corner with plane 0, whose
+//! variable is what the others leave of C. Pairs of variables are changed as in sequential minimal optimisation: the one
+//! with the largest derivative grows, and the one with the smallest shrinks.
 
 use crate::structured::{Plane, Scores};
 
@@ -32,7 +32,7 @@ pub(super) struct Block {
     pub(super) corners: Vec<Corner>,
     /// Products of slopes: those of corner a with the corners up to a are at a(a + 1)/2.
     gram: Vec<f64>,
-    /// The gap at the last visit.
+    /// The gap that the last visit met, before it solved the block.
     pub(super) gap: f64,
 }
 

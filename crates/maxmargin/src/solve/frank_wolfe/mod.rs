@@ -346,10 +346,12 @@ impl Fixed<'_> {
     /// Searches the most violated output of each example at a point, and adds it to the corners. Returns the loss of each.
     fn search(&self, blocks: &mut [Block], point: &Point, taken: &mut Taken) -> Result<Vec<f64>> {
         self.structure.prepare(&point.shared)?;
-        let jobs: Vec<&mut [Block]> = blocks.chunks_mut(RUN).collect();
+        // A few slow searches are shared among the threads, too.
+        let run = (blocks.len() / 64).clamp(1, RUN);
+        let jobs: Vec<&mut [Block]> = blocks.chunks_mut(run).collect();
         let found = parallel::map_each(jobs, |job, blocks| -> Result<Vec<(f64, Option<f64>)>> {
             self.buffers.lend(|buffers| {
-                let examples = job * RUN..;
+                let examples = job * run..;
                 examples.zip(blocks).map(|(example, block)| self.search_one(example, block, point, buffers)).collect()
             })
         });
@@ -375,6 +377,7 @@ impl Fixed<'_> {
             let own: Vec<(usize, Block)> =
                 batch.iter().map(|&example| (example, std::mem::take(&mut blocks[example]))).collect();
             let at: &Point = point;
+            self.structure.prepare(&at.shared)?;
             let found = parallel::map_each(own, |_, (example, mut block)| {
                 let square = self.buffers.lend(|buffers| self.search_one(example, &mut block, at, buffers));
                 (example, block, square)
@@ -421,6 +424,9 @@ impl Fixed<'_> {
         self.task.searches.time(|| self.structure.most_violated(example, at, output))?;
         self.structure.plane(example, output, plane)?;
         let value = plane.value(at);
+        if !value.is_finite() {
+            return Err(overflow());
+        }
         block.judge(at, work);
         // A search that is not exact may miss what an earlier one found.
         let highest = work.values.iter().copied().fold(value.max(0.0), f64::max);

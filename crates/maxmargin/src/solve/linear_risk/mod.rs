@@ -290,7 +290,8 @@ impl<T: Objective> Risk for LinearRisk<'_, T> {
         self.point.copy_from_slice(w);
         // The prepared line is no longer valid.
         self.direction_scores = Vec::new();
-        self.task.prepare(&w[weights..])?;
+        // The slice that the searches see, by whose address an oracle may know it again.
+        self.task.prepare(&self.point[weights..])?;
         let folded = self.design.fold_outputs(&w[..weights], self.outputs);
         let mut lanes = std::mem::take(&mut self.lanes);
         let mut scores = std::mem::take(&mut self.scores);

@@ -117,7 +117,11 @@ impl ByOracle {
     fn not_separable(&self, data: &Dataset, found: &Contradiction) -> Error {
         let structure = &self.task.structure;
         let name = |example: usize| {
-            let first = structure.rows(example).start;
+            let rows = structure.rows(example);
+            if rows.len() == data.rows() && data.groups().is_none() && rows.len() > 1 {
+                return "all rows together".to_string();
+            }
+            let first = rows.start;
             let group = data.groups().and_then(|groups| {
                 let group = groups.starts().iter().position(|start| *start == first as u64)?;
                 Some(groups.names().get(group))

@@ -11,11 +11,11 @@
 
 use super::draw::{Listed, Sampled};
 use super::iterate::Iterate;
-use super::schedule::Averaging;
 use super::{Loop, StochasticDescent};
 use crate::data::Rows;
 use crate::loss::Loss;
 use crate::solve::scaled_rows::ScaledRows;
+use crate::steps::schedule::Averaging;
 use crate::task::Intercept;
 
 /// Constraints of the sample. Fewer would be noise; more would cost more than they tell.

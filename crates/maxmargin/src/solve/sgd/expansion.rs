@@ -30,7 +30,6 @@
 use super::draw::{Draw, Listed, Sampled, Settled};
 use super::iterate::intercept_rate;
 use super::merge::{about_lost, merged, table};
-use super::schedule::Rates;
 use super::{Stop, thrown};
 use crate::data::{Design, Matrix};
 use crate::error::Result;
@@ -38,6 +37,7 @@ use crate::kernel::{Element, Kernel, Points, Support, Vector, weighted_sum};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
 use crate::solve::{Progress, TracePoint};
+use crate::steps::schedule::Rates;
 use crate::task::{Constraint, Intercept};
 use crate::wish::Schedule;
 

@@ -11,7 +11,7 @@
 //! ```
 //! with all violations taken before the step. A penalised b moves like the weight of a constant feature. A free b takes
 //! no step with η > 1, since no penalty would bring it back. 1 − ηλ is never below zero. Separate files describe what
-//! is drawn ([`draw`], [`pairs`]), how long the steps are ([`schedule`]), and how weights and averages are kept
+//! is drawn ([`draw`], [`pairs`]), how long the steps are ([`crate::steps::schedule`]), and how weights and averages are kept
 //! ([`iterate`]). Structured outputs draw whole examples ([`outputs`]).
 //!
 //! - **sgd**: the last iterate (Bottou, Stochastic gradient descent tricks, 2012).
@@ -45,7 +45,6 @@ mod iterate;
 mod merge;
 mod outputs;
 mod pairs;
-mod schedule;
 #[cfg(test)]
 mod tests;
 
@@ -62,10 +61,10 @@ use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer};
+use crate::steps::schedule::{Averaging, Rates};
 use crate::task::{Constraint, Intercept, Ranking};
 use draw::{Draw, Settled};
 use iterate::Iterate;
-use schedule::{Averaging, Rates};
 use std::collections::VecDeque;
 
 /// Which of the methods at the top of the file.

@@ -331,13 +331,13 @@ impl Joint {
             let lost = 0.5 * width;
             return RowPoint { value: sharp - lost, rounding: [sharp, lost], ..point };
         }
-        // Where few digits are left of v − θ, the shares may add up to more than 1.
+        // The shares add up to 1 above θ = 0, also where few digits are left of v − θ, and never to more.
         let sum: f64 = others().map(|m| (violation(m) - cut).max(0.0)).sum();
-        let width = width.max(sum);
+        let whole = if cut > 0.0 { sum } else { width.max(sum) };
         for m in others() {
             let v = violation(m);
             if v > cut {
-                let share = (v - cut) / width;
+                let share = (v - cut) / whole;
                 slopes[m] = share;
                 own -= share;
                 let lost = 0.5 * width * share * share;

@@ -20,9 +20,12 @@ use crate::data::{Classes, CodeChoice, Dataset, Labels, OutputCode, Subset, same
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::structured::ClassMeasure;
-use crate::wish::{Intercept, LEARNING, Regularisation, Setting, Value, Wish};
+use crate::wish::{
+    Intercept, LEARNING, Regularisation, STREAM_BATCH, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_SCHEDULE,
+    Setting, Solver, Value, Wish,
+};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of rows in a part.
 const PART: usize = 1024;
@@ -73,6 +76,9 @@ pub struct ClassifySettings {
     /// The measure of all rows to optimise, instead of a sum over rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimize: Option<ClassMeasure>,
+    /// For a stream: its classes, if no others may appear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<String>>,
 }
 
 /// How more than two classes are told apart.
@@ -148,38 +154,47 @@ pub(in crate::task) const PROBABILITY: Setting = Setting {
     place: "task.probability",
 };
 
+/// The constant term.
+const INTERCEPT: Setting = Setting {
+    name: "intercept",
+    heading: LEARNING,
+    aliases: &[],
+    help: "The constant term [default: free]",
+    placeholder: "",
+    value: Value::Name(|| Intercept::ALL.map(Intercept::name).to_vec()),
+    place: "task.intercept",
+};
+
+/// How much each class counts.
+const CLASS_WEIGHT: Setting = Setting {
+    name: "class-weight",
+    heading: LEARNING,
+    aliases: &[],
+    help: "Weights of the classes: `balanced`, or LABEL=W,LABEL=W",
+    placeholder: "WEIGHTS",
+    value: Value::ClassWeights,
+    place: "task.class-weight",
+};
+
+/// The positive label.
+const POSITIVE: Setting = Setting {
+    name: "positive",
+    heading: LEARNING,
+    aliases: &[],
+    help: "The label that counts as positive [default: the larger one]",
+    placeholder: "LABEL",
+    value: Value::Label,
+    place: "task.positive",
+};
+
 /// `classify`
 pub(in crate::task) const PROFILE: Profile = Profile {
     name: "classify",
     about: "Tell classes apart",
     settings: &[
-        Setting {
-            name: "intercept",
-            heading: LEARNING,
-            aliases: &[],
-            help: "The constant term [default: free]",
-            placeholder: "",
-            value: Value::Name(|| Intercept::ALL.map(Intercept::name).to_vec()),
-            place: "task.intercept",
-        },
-        Setting {
-            name: "class-weight",
-            heading: LEARNING,
-            aliases: &[],
-            help: "Weights of the classes: `balanced`, or LABEL=W,LABEL=W",
-            placeholder: "WEIGHTS",
-            value: Value::ClassWeights,
-            place: "task.class-weight",
-        },
-        Setting {
-            name: "positive",
-            heading: LEARNING,
-            aliases: &[],
-            help: "The label that counts as positive [default: the larger one]",
-            placeholder: "LABEL",
-            value: Value::Label,
-            place: "task.positive",
-        },
+        INTERCEPT,
+        CLASS_WEIGHT,
+        POSITIVE,
         Setting {
             name: "multiclass",
             heading: LEARNING,
@@ -239,9 +254,40 @@ pub(in crate::task) const PROFILE: Profile = Profile {
     loss: Loss::Hinge,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,
-    streamed: &[],
+    streamed: &STREAMED,
     untunable: None,
 };
+
+/// The settings for learning classes from a stream.
+const STREAMED: [Setting; 10] = [
+    Setting {
+        name: "solver",
+        heading: LEARNING,
+        aliases: &[],
+        help: "How to step [default: averaged-sgd]",
+        placeholder: "",
+        value: Value::Name(|| [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos].map(Solver::name).to_vec()),
+        place: "solver",
+    },
+    STREAM_LOSS,
+    STREAM_LAMBDA,
+    INTERCEPT,
+    Setting { help: "Weights of the classes: LABEL=W,LABEL=W", ..CLASS_WEIGHT },
+    POSITIVE,
+    Setting {
+        name: "classes",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The classes, separated by commas; another label is then an error [default: classes appear in the course of \
+               the stream]",
+        placeholder: "LABELS",
+        value: Value::Words,
+        place: "task.classes",
+    },
+    STREAM_SCHEDULE,
+    STREAM_RATE,
+    STREAM_BATCH,
+];
 
 impl ClassifySettings {
     /// Refuses invalid class weights, and forms without the loss.
@@ -250,6 +296,14 @@ impl ClassifySettings {
         self.refuse_beside_measure(loss)?;
         self.weight_as.refuse(loss, wish.regularisation.is_nu())?;
         self.refuse_code()?;
+        if let Some(classes) = &self.classes {
+            let distinct: BTreeSet<&String> = classes.iter().collect();
+            if classes.len() < 2 || distinct.len() < classes.len() {
+                let message =
+                    format!("⟦classes⟧ names {}, and a classifier needs two or more that differ", classes.join(", "));
+                return Err(Error::new(Code::BadSetting, message).help("name each class once, separated by commas"));
+            }
+        }
         if let Some(multiclass) = self.form() {
             if multiclass.is_joint() {
                 multiclass.joint_form(loss)?;

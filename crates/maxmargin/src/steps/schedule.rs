@@ -4,7 +4,7 @@ use crate::wish::Schedule;
 
 /// Which of the iterates make the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Averaging {
+pub(crate) enum Averaging {
     /// The last one.
     Last,
     /// The mean of all from this step on.
@@ -13,35 +13,39 @@ pub(super) enum Averaging {
     /// rate of the plain mean (Lacoste-Julien, Schmidt & Bach, A simpler approach to obtaining an O(1/t) convergence
     /// rate for the projected stochastic subgradient method, 2012).
     Rising,
+    /// The mean of all with weights that rise like t³, for streams: late iterates count more, and the influence of the
+    /// first ones falls like t⁻³ (Shamir and Zhang, Stochastic gradient descent for non-smooth optimization, ICML 2013).
+    Late,
 }
 
 impl Averaging {
     /// The weight of the iterate after step t in the average with the iterates before it; none if there is no average.
-    pub(super) fn weight(self, t: u64) -> Option<f64> {
+    pub(crate) fn weight(self, t: u64) -> Option<f64> {
         match self {
             Averaging::Last => None,
             Averaging::From(start) => Some(1.0 / (1 + t.saturating_sub(start)) as f64),
             Averaging::Rising => Some(2.0 / (t + 2) as f64),
+            Averaging::Late => Some(4.0 / (t as f64 + 4.0)),
         }
     }
 }
 
 /// A schedule with its parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rates {
-    pub(super) schedule: Schedule,
-    pub(super) rate: f64,
-    pub(super) lambda: f64,
+pub(crate) struct Rates {
+    pub(crate) schedule: Schedule,
+    pub(crate) rate: f64,
+    pub(crate) lambda: f64,
     /// Whether the iterates are averaged, which allows longer steps.
-    pub(super) averaged: bool,
+    pub(crate) averaged: bool,
     /// The maximum length of a step.
-    pub(super) longest: f64,
+    pub(crate) longest: f64,
 }
 
 impl Rates {
     /// The length of step t, counted from 0.
     #[inline]
-    pub(super) fn at(&self, t: u64) -> f64 {
+    pub(crate) fn at(&self, t: u64) -> f64 {
         let t = t as f64;
         let rate = match self.schedule {
             Schedule::Bottou => {

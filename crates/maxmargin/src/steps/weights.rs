@@ -7,85 +7,88 @@
 //! ```
 //! When a divisor has grown large, everything is multiplied out, in O(features). Both depend on the steps alone, never
 //! on where a stream was cut, so a run that is saved and continued rounds like an uninterrupted one.
-
-use super::pair_steps::PairSteps;
+//!
+//! The weights do not know rows: callers pass the product with a vector and the addition to one.
 
 /// Larger divisors are multiplied out. They would cost digits of the average.
 const MOST: f64 = 1e5;
 
-/// The average gives step t the weight (POWER + 1)/(t + POWER): late steps count more, and the influence of the first
-/// ones falls like t^−POWER (Shamir and Zhang, Stochastic gradient descent for non-smooth optimization, ICML 2013).
-const POWER: f64 = 3.0;
-
-/// The average of the weights and of the threshold.
+/// The average of the weights.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Average {
+    /// A
     pub(crate) vector: Vec<f64>,
+    /// f
     pub(crate) fraction: f64,
+    /// E
     pub(crate) divisor: f64,
-    pub(crate) threshold: f64,
 }
 
 /// See the top of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Weights {
+    /// W
     pub(crate) vector: Vec<f64>,
+    /// D
     pub(crate) divisor: f64,
+    /// The average, if there is one.
     pub(crate) average: Option<Average>,
 }
 
 impl Weights {
-    pub(super) fn new(vector: Vec<f64>, threshold: f64, averaged: bool) -> Weights {
-        let average = Average { vector: vec![0.0; vector.len()], fraction: 1.0, divisor: 1.0, threshold };
+    /// Weights to start from, with or without an average.
+    pub(crate) fn new(vector: Vec<f64>, averaged: bool) -> Weights {
+        let average = Average { vector: vec![0.0; vector.len()], fraction: 1.0, divisor: 1.0 };
         Weights { vector, divisor: 1.0, average: averaged.then_some(average) }
     }
 
-    /// Adds new features.
-    pub(super) fn grow(&mut self, features: usize) {
-        if features > self.vector.len() {
-            self.vector.resize(features, 0.0);
+    /// Adds new weights of zero.
+    pub(crate) fn grow(&mut self, length: usize) {
+        if length > self.vector.len() {
+            self.vector.resize(length, 0.0);
             if let Some(average) = &mut self.average {
-                average.vector.resize(features, 0.0);
+                average.vector.resize(length, 0.0);
             }
         }
     }
 
-    /// w · (x_right − x_left), and the same for the average, if there is one.
+    /// The product with the weights, and that with the average, if there is one. `dot` is the product with a vector.
     #[inline(always)]
-    pub(super) fn products(&self, rows: &impl PairSteps, left: usize, right: usize) -> (f64, Option<f64>) {
-        let product = rows.product(left, right, &self.vector);
-        let average = self
-            .average
-            .as_ref()
-            .map(|average| (rows.product(left, right, &average.vector) + average.fraction * product) / average.divisor);
+    pub(crate) fn products(&self, dot: impl Fn(&[f64]) -> f64) -> (f64, Option<f64>) {
+        let product = dot(&self.vector);
+        let average =
+            self.average.as_ref().map(|average| (dot(&average.vector) + average.fraction * product) / average.divisor);
         (product / self.divisor, average)
     }
 
-    /// Multiplies the weights by a factor above 0 and at most 1.
+    /// Multiplies the weights by a factor from 0 to 1.
     #[inline(always)]
-    pub(super) fn shrink(&mut self, factor: f64) {
+    pub(crate) fn shrink(&mut self, factor: f64) {
+        if factor * MOST < 1.0 {
+            self.write_out();
+            self.vector.iter_mut().for_each(|w| *w *= factor);
+            return;
+        }
         self.divisor /= factor;
         if self.divisor > MOST {
             self.write_out();
         }
     }
 
-    /// w += step · (x_right − x_left)
+    /// w += step · x. `add` adds a multiple of x to a vector.
     #[inline(always)]
-    pub(super) fn add(&mut self, rows: &impl PairSteps, left: usize, right: usize, step: f64) {
+    pub(crate) fn add(&mut self, step: f64, add: impl Fn(f64, &mut [f64])) {
         let step = step * self.divisor;
-        rows.add(left, right, step, &mut self.vector);
+        add(step, &mut self.vector);
         if let Some(average) = &mut self.average {
-            rows.add(left, right, -average.fraction * step, &mut average.vector);
+            add(-average.fraction * step, &mut average.vector);
         }
     }
 
-    /// Adds the weights and the threshold after step t, counted from 1, to the average.
+    /// a ← (1 − μ)a + μw, if there is an average.
     #[inline(always)]
-    pub(super) fn include(&mut self, t: u64, threshold: f64) {
+    pub(crate) fn include(&mut self, share: f64) {
         let Some(average) = &mut self.average else { return };
-        let share = (POWER + 1.0) / (t as f64 + POWER);
-        average.threshold += share * (threshold - average.threshold);
         if share >= 1.0 {
             average.vector.fill(0.0);
             (average.fraction, average.divisor) = (1.0, self.divisor);
@@ -110,7 +113,7 @@ impl Weights {
     }
 
     /// The weights to predict with: the average, if there is one.
-    pub(super) fn point(&self) -> Vec<f64> {
+    pub(crate) fn point(&self) -> Vec<f64> {
         match &self.average {
             None => self.vector.iter().map(|w| w / self.divisor).collect(),
             Some(average) => {
@@ -118,5 +121,12 @@ impl Weights {
                 both.map(|(a, w)| (a + average.fraction * w) / average.divisor).collect()
             }
         }
+    }
+
+    /// Whether divisors and fraction are in the range that steps keep them in. Restored weights are checked with this.
+    pub(crate) fn is_sound(&self) -> bool {
+        let average = self.average.as_ref();
+        self.divisor >= 1.0
+            && average.is_none_or(|a| a.divisor >= 1.0 && a.fraction >= 0.0 && a.vector.len() == self.vector.len())
     }
 }

@@ -1,0 +1,262 @@
+//! `maxmargin learn TASK FILE -o MODEL`
+//!
+//! One pass over a stream of examples. A separate thread reads one or two blocks ahead, so that an idle stream does not
+//! keep the program from stopping. The complete model is saved at intervals and at the end.
+
+mod cutter;
+mod feature_names;
+mod reading;
+mod report;
+
+use crate::args::LearnArguments;
+use crate::console::Console;
+use crate::for_task::ForTask;
+use crate::format;
+use crate::loading::{describe, ensure_apart, say_notes};
+use cutter::Cutter;
+use feature_names::FeatureNames;
+use maxmargin::data::Dataset;
+use maxmargin::error::{Code, Error, Result};
+use maxmargin::model::Model;
+use maxmargin::run::Cancel;
+use maxmargin::settings::{Input, Settings};
+use maxmargin::stream::{Learner, learner};
+use maxmargin_io::atomic::ensure_writable;
+use maxmargin_io::{Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options};
+use reading::{Message, read_ahead};
+use report::Lines;
+use serde_json::json;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Number of examples between two checks of the cancel flag.
+const TURN: usize = 1 << 14;
+
+pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: &Cancel) -> Result<()> {
+    let start = Instant::now();
+    let arguments = &command.arguments;
+    let from = arguments.from.as_deref().map(load_model).transpose()?;
+    // A model made by `learn` keeps its settings; flags override them.
+    let kept = from.as_ref().filter(|model| model.online.is_some()).map(|model| &model.settings);
+    let settings = Settings::streamed(command.task, &command.chosen, kept)?;
+    let learner = learner(&settings, from.as_ref()).map_err(|error| match &arguments.from {
+        Some(file) => error.in_file(file),
+        None => error,
+    })?;
+    ensure_writable(Path::new(&arguments.output))?;
+    let inputs: Vec<&str> = std::iter::once(arguments.file.as_str()).chain(arguments.items.as_deref()).collect();
+    ensure_apart(&arguments.output, &inputs)?;
+    if arguments.file == "-" && arguments.items.as_deref() == Some("-") {
+        return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
+            .help("put one of them into a file"));
+    }
+
+    let (read, format) = (command.data.read()?, command.data.input_format);
+    let (mut options, reading) = match &from {
+        None => {
+            let reading = Reading { read: read.clone(), ..Reading::default() };
+            (read.options(format, cancel)?, reading)
+        }
+        Some(model) => {
+            let kept = Reading::of(model)?;
+            let reading = Reading { read: read.clone().or(kept.read)?, holdout: None, ..kept };
+            (scoring_options(model, &read, format, cancel)?.0, reading)
+        }
+    };
+    options.features_grow = true;
+    let pairs = command.task.profile().input == Input::Compared;
+    options.steady = !pairs;
+    let lines = Lines::new(console, start, learner.seen());
+    let mut stream = Stream {
+        learner,
+        settings,
+        names: FeatureNames::of(from.as_ref()),
+        known: from.as_ref().map(Model::features),
+        reading,
+        arguments,
+        console,
+        start,
+        lines,
+        skipped: 0,
+        cutter: Cutter::default(),
+    };
+    let options = if pairs { stream.read_items(options)? } else { options };
+    if let (Some(file), Some(model)) = (&arguments.from, &from) {
+        match (stream.learner.seen(), &model.online) {
+            (0, Some(_)) => console.say(&format!(
+                "continuing from the weights of {file}; the settings differ, so all counts start at zero"
+            )),
+            (0, None) => console.say(&format!("continuing from the weights of {file}")),
+            _ => console.say(&format!("continuing from {file} after {}", stream.seen())),
+        }
+    }
+    let interrupted = stream.follow(&read_ahead(&arguments.file, options, pairs)?, cancel)?;
+    stream.finish(interrupted)
+}
+
+/// A stream and the state of learning from it.
+struct Stream<'a> {
+    learner: Box<dyn Learner>,
+    settings: Settings,
+    names: FeatureNames,
+    /// Number of features of the model to continue from.
+    known: Option<usize>,
+    reading: Reading,
+    arguments: &'a LearnArguments,
+    console: &'a Console,
+    start: Instant,
+    lines: Lines<'a>,
+    skipped: u64,
+    /// The rows at the end of the last block that do not fill a step.
+    cutter: Cutter,
+}
+
+impl Stream<'_> {
+    /// `5,000 rows`
+    fn seen(&self) -> String {
+        let (one, several) = self.learner.progress().unit;
+        format::counted(self.learner.seen(), one, several)
+    }
+
+    /// Reads the items, if pairs name rows of another file, and returns the options for reading the pairs.
+    fn read_items(&mut self, options: ReadOptions) -> Result<ReadOptions> {
+        let Some(file) = &self.arguments.items else {
+            return Ok(ReadOptions { pairing: Pairing::Comparisons, ..options });
+        };
+        let (timed, items) = load_items(file, &options)?;
+        self.reading.index_base = timed.loaded.facts.index_base;
+        self.reading.fill = timed.loaded.facts.fill.clone().or(self.reading.fill.take());
+        describe(self.console, &timed, &[]);
+        Ok(ReadOptions { pairing: Pairing::Of(items), ..pair_options(&options) })
+    }
+
+    /// Learns until the stream ends or is cancelled. Returns whether it was cancelled.
+    fn follow(&mut self, blocks: &Receiver<Message>, cancel: &Cancel) -> Result<bool> {
+        loop {
+            match blocks.recv_timeout(Duration::from_millis(50)) {
+                Ok(Message::Block(data, own, base)) => {
+                    self.reading.index_base = base.or(self.reading.index_base);
+                    self.take(*data, own, cancel)?;
+                }
+                Ok(Message::End(facts)) => {
+                    // The reader was ahead of the learner, who may have used mapped pairs and items since.
+                    facts.stamps.check()?;
+                    self.end(cancel)?;
+                    say_notes(self.console, &facts.notes);
+                    return Ok(cancel.is_raised());
+                }
+                Ok(Message::Failed(_)) if cancel.is_raised() => return Ok(true),
+                Ok(Message::Failed(error)) => return Err(error),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::new(Code::Internal, "reading ended without a result"));
+                }
+            }
+            if cancel.is_raised() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Takes a block: checks it, leaves out what is to be skipped, and learns from all whole steps.
+    fn take(&mut self, data: Dataset, own: bool, cancel: &Cancel) -> Result<()> {
+        self.reading.items_are_features |= own;
+        let fixed = !own && (data.pairs().is_some() || data.feature_names().is_some());
+        if let Some(known) = self.known.filter(|known| fixed && data.cols() > *known) {
+            let found = format::counted(data.cols() as u64, "feature", "features");
+            return Err(Error::new(
+                Code::TooManyFeatures,
+                format!("the data have {found}, but the model knows only {known}"),
+            )
+            .in_file(self.arguments.items.as_ref().unwrap_or(&self.arguments.file))
+            .help("continue with data that have the same features as before"));
+        }
+        self.names.take(&data, own);
+        let count = self.learner.examples(&data);
+        let unwanted = self.arguments.skip.saturating_sub(self.skipped).min(count as u64) as usize;
+        self.skipped += unwanted as u64;
+        let (size, wanted) = (self.learner.batch().max(1), self.learner.wanted());
+        if size == 1 && wanted <= count - unwanted && self.cutter.rows() == 0 {
+            return self.learn(&data, unwanted..count, cancel);
+        }
+        self.cutter.keep(data.run(unwanted..count)?);
+        if self.cutter.rows() < size.max(wanted) {
+            return Ok(());
+        }
+        let Some(data) = self.cutter.take()? else { return Ok(()) };
+        let whole = data.rows() / size * size;
+        self.learn(&data, 0..whole, cancel)?;
+        self.cutter.keep(data.run(whole..data.rows())?);
+        Ok(())
+    }
+
+    /// Learns from what is left at the end of the stream, whose last step may be smaller than the others.
+    fn end(&mut self, cancel: &Cancel) -> Result<()> {
+        match self.cutter.take()? {
+            Some(data) => self.learn(&data, 0..data.rows(), cancel),
+            None => Ok(()),
+        }
+    }
+
+    /// Learns from examples, and saves and reports at the times that were asked for.
+    fn learn(&mut self, data: &Dataset, examples: Range<usize>, cancel: &Cancel) -> Result<()> {
+        let size = self.learner.batch().max(1) as u64;
+        let mut next = examples.start;
+        while next < examples.end && !cancel.is_raised() {
+            let seen = self.learner.seen();
+            let snapshot = self.arguments.snapshot_every.map(|every| (seen / every + 1) * every);
+            let until = snapshot.map_or(u64::MAX, |at| at - seen).min(self.lines.next().saturating_sub(seen)).max(1);
+            // Snapshots are made between steps.
+            let turn = until.min(TURN as u64).next_multiple_of(size).min((examples.end - next) as u64);
+            let end = next + turn as usize;
+            self.learner.learn(data, next..end).map_err(|error| error.in_file(&self.arguments.file))?;
+            next = end;
+            let learned = self.learner.seen();
+            if snapshot.is_some_and(|at| learned >= at && learned > seen) {
+                save_model(&self.model()?, &self.arguments.output)?;
+            }
+            self.lines.print(&*self.learner);
+        }
+        Ok(())
+    }
+
+    fn model(&self) -> Result<Model> {
+        let names = self.names.names(self.learner.features());
+        self.learner.model(&self.settings, names, Some(self.reading.to_text()?))
+    }
+
+    /// Saves the model and prints a summary.
+    fn finish(&self, interrupted: bool) -> Result<()> {
+        let learner = &*self.learner;
+        if interrupted && learner.seen() == 0 {
+            let (one, _) = learner.progress().unit;
+            let message = format!("interrupted before the first {one}; nothing was written");
+            return Err(Error::new(Code::Interrupted, message).help("run the command again"));
+        }
+        let model = self.model()?;
+        let output = &self.arguments.output;
+        let bytes = save_model(&model, output)?;
+        if interrupted {
+            let seen = self.seen();
+            self.console.say(&format!("interrupted: the model has learned from {seen}; continue with --from {output}"));
+        }
+        report::advice(learner).into_iter().for_each(|advice| self.console.say(advice));
+        self.console.say(&format!(
+            "wrote {output}: {} · {} · {}",
+            format::bytes(bytes),
+            report::summary(learner),
+            format::seconds(self.start.elapsed().as_secs_f64()),
+        ));
+        self.console.object(|| {
+            let mut object = report::object(learner);
+            object.insert("model".to_string(), json!(output));
+            object.insert("bytes".to_string(), json!(bytes));
+            object.insert("skipped".to_string(), json!(self.skipped));
+            object.insert("interrupted".to_string(), json!(interrupted));
+            object.insert("seconds".to_string(), json!(self.start.elapsed().as_secs_f64()));
+            object.into()
+        })
+    }
+}

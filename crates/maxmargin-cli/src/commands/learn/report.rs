@@ -1,0 +1,122 @@
+//! What `learn` says: lines of progress, the summary, and the object of `--json`.
+
+use crate::console::Console;
+use crate::format;
+use maxmargin::online::{Measured, Progress};
+use maxmargin::stream::Learner;
+use serde_json::{Map, Value as Json, json};
+use std::time::Instant;
+
+/// The number of examples at the first line of progress. Each further line follows when the number has doubled.
+const FIRST_LINE: u64 = 1000;
+
+/// Prints lines of progress, each when the number of examples has doubled.
+pub(super) struct Lines<'a> {
+    console: &'a Console,
+    start: Instant,
+    /// Number of examples at which the next line is due.
+    next: u64,
+    headed: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(console: &'a Console, start: Instant, seen: u64) -> Lines<'a> {
+        Lines { console, start, next: (2 * seen).max(FIRST_LINE), headed: false }
+    }
+
+    /// The number of examples at which the next line is due.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Prints a line, if one is due.
+    pub(super) fn print(&mut self, learner: &dyn Learner) {
+        if learner.seen() < self.next {
+            return;
+        }
+        self.next = 2 * learner.seen();
+        let progress = learner.progress();
+        let (mut head, mut line) =
+            (format!("{:>14}", progress.unit.1), format!("{:>14}", format::count(progress.examples)));
+        let share = |value: Option<f64>| value.map_or("–".to_string(), |value| format::fixed(value, 4));
+        for (place, Measured { name, all, recent }) in progress.metrics.iter().enumerate() {
+            head += &format!("{name:>9}");
+            line += &format!("{:>9}", share(*all));
+            if recent.is_some() || place == 0 {
+                head += &format!("{:>9}", "recent");
+                line += &format!("{:>9}", share(*recent));
+            }
+        }
+        if let Some(threshold) = threshold(learner) {
+            head += &format!("{:>11}", "threshold");
+            line += &format!("{:>11}", format::significant(threshold, 4));
+        }
+        if !std::mem::replace(&mut self.headed, true) {
+            self.console.say(&format!("{head}{:>10}", "time"));
+        }
+        let time = format::seconds(self.start.elapsed().as_secs_f64());
+        self.console.say(&format!("{line} {time:>9}"));
+    }
+}
+
+/// The current threshold for ties, if the task has one.
+fn threshold(learner: &dyn Learner) -> Option<f64> {
+    learner.decoder().ok().and_then(|decoder| decoder.threshold())
+}
+
+/// `5,000 pairs, 30 ties · progressive error 0.1234, auc 0.9 ± 0.001 · threshold 1.2`
+pub(super) fn summary(learner: &dyn Learner) -> String {
+    let progress = learner.progress();
+    let examples = format::counted(progress.examples, progress.unit.0, progress.unit.1);
+    let Some(compared) = learner.compared() else {
+        let metrics = progress.metrics.iter().filter_map(|metric| Some((metric.name, metric.all?)));
+        let metrics: Vec<String> = metrics.map(|(name, value)| format!("{name} {}", format::fixed(value, 4))).collect();
+        return format!("{examples} · progressive {}", metrics.join(", "));
+    };
+    format!(
+        "{examples}, {} · progressive error {}{} · threshold {}",
+        format::counted(compared.ties(), "tie", "ties"),
+        format::fixed(compared.error().unwrap_or(0.0), 4),
+        compared.auc().map_or(String::new(), |auc| format!(
+            ", auc {} ± {}",
+            format::fixed(auc.area, 4),
+            format::significant(auc.resolution, 1)
+        )),
+        format::significant(threshold(learner).unwrap_or(0.0), 4),
+    )
+}
+
+/// Advice for a stream that says too little.
+pub(super) fn advice(learner: &dyn Learner) -> Option<&'static str> {
+    let compared = learner.compared()?;
+    if compared.ties() == 0 {
+        Some("   no ties were seen: the threshold has no meaning")
+    } else if compared.ties() == compared.pairs() {
+        Some("   only ties were seen: the weights have no meaning")
+    } else {
+        None
+    }
+}
+
+/// What `--json` says about the stream.
+pub(super) fn object(learner: &dyn Learner) -> Map<String, Json> {
+    let progress = learner.progress();
+    let mut object = Map::new();
+    let Progress { unit, examples, metrics, .. } = &progress;
+    object.insert(unit.1.to_string(), json!(examples));
+    object.insert("features".to_string(), json!(learner.features()));
+    for Measured { name, all, recent } in metrics {
+        object.insert(name.to_string(), json!(all));
+        if recent.is_some() {
+            object.insert(format!("recent_{name}"), json!(recent));
+        }
+    }
+    if let Some(compared) = learner.compared() {
+        object.insert("ties".to_string(), json!(compared.ties()));
+        object.insert("threshold".to_string(), json!(threshold(learner)));
+        object.insert("recent_error".to_string(), json!(compared.recent_error()));
+        object.insert("auc_resolution".to_string(), json!(compared.auc().map(|auc| auc.resolution)));
+        object.insert("confusion".to_string(), json!(compared.confusion()));
+    }
+    object
+}
