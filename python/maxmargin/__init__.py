@@ -1,7 +1,7 @@
 """Large-margin ranking, comparison and classification, with a certificate of how close to the optimum the result is.
 
 The estimators follow scikit-learn: :class:`SVMClassifier`, :class:`SVMOrdinal`, :class:`SVMRanker`,
-:class:`SVMComparator`, :class:`SequenceSVM` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
+:class:`SVMComparator`, :class:`SequenceSVM`, :class:`TreeSVM` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
 trained model, which can be saved, verified and used by the command. :mod:`maxmargin.metrics` holds metrics, and
 :func:`tune` chooses settings by cross-validation. scikit-learn is imported when an estimator is first used.
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .reading import load
     from .sequence import SequenceSVM
     from .structured import Oracle, StructuredSVM, check_oracle
+    from .tree import TreeSVM
     from .tuning import Tuned, tune
 
 #: The module of each name, so that importing the package imports neither numpy nor scikit-learn.
@@ -37,6 +38,7 @@ _WHERE = {
     "SVMOrdinal": "ordinal",
     "SVMRanker": "ranker",
     "StructuredSVM": "structured",
+    "TreeSVM": "tree",
     "Tuned": "tuning",
     "check_oracle": "structured",
     "load": "reading",
@@ -56,6 +58,7 @@ __all__ = [
     "SVMRanker",
     "SequenceSVM",
     "StructuredSVM",
+    "TreeSVM",
     "Tried",
     "Tuned",
     "__version__",

@@ -18,13 +18,16 @@ __all__ = [
     "_in_words",
     "_names",
     "_panic",
+    "check_oracle",
     "command",
     "evaluate",
     "load",
     "ranks",
     "resampled",
     "train",
+    "train_oracle",
     "tune",
+    "verify_oracle",
 ]
 
 __version__: Final[str]
@@ -176,9 +179,16 @@ class Model:
     def tags(self, data: Dataset, threads: int = 0) -> npt.NDArray[np.uint32]:
         """Predicted tag of each row of sequences, as a position among the classes."""
 
+    def trees(self, data: Dataset, threads: int = 0) -> list[str]:
+        """Predicted tree of each sentence, as a text in one line."""
+
+    def measure(self, data: Dataset, metric: str, threads: int = 0) -> float:
+        """Value of a metric of the predictions for data with targets."""
+
     @property
     def shared(self) -> _Float | None:
-        """Weights of sequences that belong to no feature: bias, first, last and transitions, or None."""
+        """Weights that belong to no feature: of sequences bias, first, last and transitions; of trees those of rules, tops
+        and lengths; else None."""
 
     def verify(self, data: Dataset) -> tuple[float, float | None, float | None]:
         """Recompute objective, lower bound and gap from the training data. Raises an error if they do not hold."""
@@ -379,6 +389,9 @@ def command(arguments: Sequence[str]) -> int:
 
 def load(path: _Path, task: str, items: _Path | None = None, settings: str = "{}") -> Dataset:
     """Read data in the same way as the command. The format is detected by content and name."""
+
+def sentences(texts: Sequence[str], model: Model | None, settings: str) -> Dataset:
+    """Read trees or, for a model, sentences; one in each text. The error names the text as a line of X."""
 
 def ranks(scores: _Float, threshold: float) -> _Positions:
     """Rank of each item: 1 plus the number of items whose score is higher by more than the threshold."""

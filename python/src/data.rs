@@ -14,7 +14,9 @@ use maxmargin::parallel;
 use maxmargin::run::Cancel;
 use maxmargin::settings::Task;
 use maxmargin::wording::render;
-use maxmargin_io::{Facts, Loaded, ReadSettings, Reading, gather};
+use maxmargin_io::{
+    Facts, Format, Gathered, Loaded, ReadOptions, ReadSettings, Reading, Timed, gather, read_sentences, scoring_options,
+};
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -38,7 +40,7 @@ pub(crate) struct Dataset {
     /// What a model stores about how the data were read.
     pub(crate) reading: String,
     /// The findings about the file, if the data come from one.
-    facts: Option<Facts>,
+    pub(crate) facts: Option<Facts>,
 }
 
 /// The numbers of an array, shared. They are stored as `T` and read as `U`, with the same bits.
@@ -489,5 +491,44 @@ pub(crate) fn load(
     })?;
     let reading = gathered.reading(settings, None).to_text().or_raise()?;
     let facts = gathered.features().loaded.facts.clone();
+    Ok(Dataset { data: gathered.timed.loaded.data, reading, facts: Some(facts) })
+}
+
+/// Read trees or, for a model, sentences; one in each text. The error names the text as a line of X.
+#[pyfunction]
+#[pyo3(signature = (texts, model, settings))]
+pub(crate) fn sentences(
+    py: Python<'_>,
+    texts: Vec<String>,
+    model: Option<&crate::model::Model>,
+    settings: &str,
+) -> PyResult<Dataset> {
+    let settings: ReadSettings = serde_json::from_str(settings)
+        .map_err(|error| {
+            Error::new(Code::BadSetting, format!("the settings for reading the data are not valid: {error}"))
+        })
+        .or_raise()?;
+    let (gathered, settings) = quietly(py, |cancel: &Cancel| {
+        let options = match model {
+            Some(model) => ReadOptions {
+                max_words: None,
+                ..scoring_options(&model.model, &settings, Some(Format::Trees), cancel)?.0
+            },
+            None => settings.options(Some(Format::Trees), cancel)?,
+        };
+        let loaded = read_sentences("X", &texts.join("\n"), &options)?;
+        Ok((Gathered { timed: Timed { loaded, seconds: 0.0 }, items: None }, settings))
+    })?;
+    let reading = gathered.reading(settings, None).to_text().or_raise()?;
+    let facts = gathered.timed.loaded.facts;
+    let left_out: u64 = facts.blank_lines.iter().flat_map(|gaps| gaps.iter()).map(|&gap| u64::from(gap)).sum();
+    let found = gathered.timed.loaded.data.groups().map_or(0, maxmargin::data::Groups::len) as u64 + left_out;
+    if found != texts.len() as u64 {
+        let message = format!("X has {} texts, and they hold {found} sentences", texts.len());
+        return Err(PyValueError::new_err(format!("{message}: give one in each")));
+    }
+    if model.is_some() && left_out > 0 {
+        return Err(PyValueError::new_err("X holds an empty sentence: leave it out"));
+    }
     Ok(Dataset { data: gathered.timed.loaded.data, reading, facts: Some(facts) })
 }

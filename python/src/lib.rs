@@ -45,6 +45,7 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Tried>()?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(data::load, module)?)?;
+    module.add_function(wrap_pyfunction!(data::sentences, module)?)?;
     module.add_function(wrap_pyfunction!(dialect::_in_words, module)?)?;
     module.add_function(wrap_pyfunction!(dialect::_names, module)?)?;
     module.add_function(wrap_pyfunction!(items::ranks, module)?)?;

@@ -3,10 +3,11 @@
 use crate::data::Dataset;
 use crate::error::OrRaise;
 use crate::run::{job, quietly, sized};
-use maxmargin::data::Labels;
+use maxmargin::data::{Labels, bracketed};
 use maxmargin::error::{Code, Error};
 use maxmargin::loss::Loss;
-use maxmargin::model::{Decoder, Model as CoreModel, Predictions, Scorer};
+use maxmargin::metric::Metric;
+use maxmargin::model::{Answers, Decoder, Model as CoreModel, Predictions, Scorer};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{ClassifySettings, Solver, TaskSettings};
 use maxmargin::solve::{Stop, Witness};
@@ -271,11 +272,42 @@ impl Model {
         Ok(data.in_given_order(py, codes))
     }
 
-    /// Weights of sequences that belong to no feature: bias, first, last and transitions, or None.
+    /// Predicted tree of each sentence, as a text in one line.
+    #[pyo3(signature = (data, threads = 0))]
+    fn trees(&self, py: Python<'_>, data: &Dataset, threads: usize) -> PyResult<Vec<String>> {
+        let words = data.facts.as_ref().and_then(|facts| facts.words.clone());
+        sized(py, self.steps(data), threads, |cancel| {
+            let (Some(words), Some(groups)) = (&words, data.data.groups()) else {
+                return Err(Error::new(Code::Unsupported, "the data hold no sentences").help("give sentences"));
+            };
+            let Predictions::Trees { codes, pieces, .. } = self.model.predict_until(&data.data, cancel)? else {
+                return Err(Error::new(Code::Unsupported, "the model parses no sentences: its task is another one")
+                    .help("use a model of the task `tree`"));
+            };
+            let line = |rows: std::ops::Range<usize>| {
+                let own: Vec<_> = rows.clone().map(|row| words.get(row)).collect();
+                let names = rows.map(|row| pieces.name(codes[row] as usize));
+                bracketed(names.zip(own.iter().map(|word| word.as_ref())))
+            };
+            Ok(groups.ranges().map(line).collect())
+        })
+    }
+
+    /// Value of a metric of the predictions for data with targets.
+    #[pyo3(signature = (data, metric, threads = 0))]
+    fn measure(&self, py: Python<'_>, data: &Dataset, metric: &str, threads: usize) -> PyResult<f64> {
+        sized(py, self.steps(data), threads, |_| {
+            let metric = Metric::parse(metric)?;
+            Ok(Answers::new(&self.model, &data.data)?.evaluate(&metric)?.value)
+        })
+    }
+
+    /// Weights that belong to no feature: of sequences bias, first, last and transitions; of trees those of rules, tops and
+    /// lengths; else None.
     #[getter]
     fn shared<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         match &self.model.decoder {
-            Decoder::Sequence { shared, .. } => Some(shared.clone().into_pyarray(py)),
+            Decoder::Sequence { shared, .. } | Decoder::Tree { shared, .. } => Some(shared.clone().into_pyarray(py)),
             _ => None,
         }
     }

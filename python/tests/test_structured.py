@@ -319,7 +319,8 @@ def test_ctrl_c_ends_an_oracle_that_takes_forever(jobs, body):
     script = INTERRUPTED.format(folder=os.path.dirname(__file__), body=body, jobs=jobs)
     started = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     try:
-        assert started.stdout.readline() == "searching\n"
+        # Two threads may print at once.
+        assert started.stdout.readline().startswith("searching")
         began = time.monotonic()
         started.send_signal(signal.SIGINT)
         said, _ = started.communicate(timeout=30)

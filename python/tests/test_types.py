@@ -68,7 +68,7 @@ WRONG = {
     "SVMClassifier().lower_bound_ + 1.0": "operator",
     "metrics.ndcg_score([0, 1], [0.0, 1.0], k='all')": "arg-type",
     "model.objective = 0.0": "misc",
-    "StructuredSVM(classifier)": "arg-type",
+    "StructuredSVM(X)": "arg-type",
 }
 
 

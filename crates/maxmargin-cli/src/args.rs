@@ -649,7 +649,7 @@ pub(crate) struct ReproduceArguments {
     pub(crate) seed: u64,
     /// A folder with real data. `compare` tests all methods on football/results.csv.gz, chess2010/training_data.csv.gz, and
     /// recipes/pairs.csv with items.csv; `codes` needs usps and letter, `letor` mq2008 and ohsumed, `letters` ocr_letters,
-    /// `chunking` conll2000 [these: MAXMARGIN_DATA if it is set]
+    /// `chunking` conll2000, `treebank` treebank [these: MAXMARGIN_DATA if it is set]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<String>,
     /// Leave the simulation out
@@ -675,6 +675,8 @@ pub(crate) enum Experiment {
     Letters,
     /// Phrases of newspaper sentences: the F1 of spans with feature templates
     Chunking,
+    /// Trees of newspaper sentences: a trained grammar beside the one of largest likelihood
+    Treebank,
 }
 
 /// `explain`

@@ -74,7 +74,7 @@ impl<A: Learns> ForTask<A> {
             command = command.after_long_help(A::MORE);
         }
         // Tasks that learn from single rows do not take pairs of items.
-        let items = (profile.input == Input::Rows).then_some("items");
+        let items = matches!(profile.input, Input::Rows | Input::Sentences).then_some("items");
         A::HIDDEN.iter().copied().chain(items).fold(command, |command, name| {
             let known = command.get_arguments().any(|arg| arg.get_id() == name);
             if known { command.mut_arg(name, |arg| arg.hide(true)) } else { command }

@@ -4,6 +4,7 @@ use crate::console::Console;
 use crate::dialect::Flags;
 use crate::format;
 use crate::preferences::Preferences;
+use crate::sequences::{SENTENCES, SEQUENCES};
 use crate::standard_output::ensure_open;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::wording::render;
@@ -90,14 +91,23 @@ pub(crate) fn describe(console: &Console, timed: &Timed, extra: &[String]) {
     tracing::info!(layout = data.matrix().layout(), bytes = data.matrix().bytes(), "stored");
 }
 
-/// What a group of rows is called: the sequences of text in columns are no queries.
+/// What a group of rows is called: the sequences of text in columns and sentences with trees are no queries.
 fn noun_of_groups(facts: &Facts) -> (&'static str, &'static str) {
-    if facts.format == Some(Format::Columns) { ("sequence", "sequences") } else { ("query", "queries") }
+    match facts.format {
+        Some(Format::Columns) => SEQUENCES,
+        Some(Format::Trees) => SENTENCES,
+        _ => ("query", "queries"),
+    }
 }
 
-/// The same for data that were read in blocks. `tagged` says that groups are sequences.
-pub(crate) fn describe_blocks(console: &Console, found: &Found, tagged: bool, seconds: f64) {
-    let noun = if tagged { ("sequence", "sequences") } else { noun_of_groups(&found.facts) };
+/// The same for data that were read in blocks. `noun` is what the model calls a group, if it takes groups.
+pub(crate) fn describe_blocks(
+    console: &Console,
+    found: &Found,
+    noun: Option<(&'static str, &'static str)>,
+    seconds: f64,
+) {
+    let noun = noun.unwrap_or_else(|| noun_of_groups(&found.facts));
     let queries = found.groups.map(|groups| format::counted(groups, noun.0, noun.1));
     describe_facts(console, &found.facts, found.rows, found.cols, queries.as_slice(), seconds);
 }

@@ -4,7 +4,7 @@
 //! on all threads, and the results of the one before that are returned in order. At most three batches are in memory.
 //!
 //! Three kinds of data are read completely, as one block: tables whose missing cells are filled with the mean, text in
-//! columns, and a cache whose rows are not in input order. If the caller needs whole groups, data with scattered groups are read
+//! columns or brackets, and a cache whose rows are not in input order. If the caller needs whole groups, data with scattered groups are read
 //! completely too. If the index base of svmlight text must be detected, the text is read twice, both times in constant
 //! memory; compressed or piped input is first copied to a temporary file.
 
@@ -50,11 +50,13 @@ pub struct Block {
     pub first_row: u64,
     /// The empty lines of text in columns: before the first sequence, and after each one.
     pub blank_lines: Option<Arc<[u32]>>,
+    /// The words of sentences.
+    pub words: Option<Arc<Names>>,
 }
 
 impl Block {
     fn of(data: Dataset, first_row: u64) -> Block {
-        Block { data, first_row, blank_lines: None }
+        Block { data, first_row, blank_lines: None, words: None }
     }
 }
 
@@ -148,7 +150,7 @@ fn read_opened<T: Send>(
     }
     let needs_all = match input.format {
         Format::Svmlight | Format::Mmd => false,
-        Format::Columns => true,
+        Format::Columns | Format::Trees => true,
         _ => options.missing == Missing::Mean,
     };
     if needs_all || (blocks.whole_groups && blocks.one_group) {
@@ -256,7 +258,8 @@ fn all_at_once<T>(
     data.matrix().check(0..data.rows())?;
     let rows = data.pairs().map_or(data.rows(), Pairs::len) as u64;
     let (cols, groups) = (data.cols(), data.groups().map(|groups| groups.len() as u64));
-    put(Step::Block(work(&Block { data, first_row: 0, blank_lines: facts.blank_lines.clone() })?))?;
+    let (blank_lines, words) = (facts.blank_lines.clone(), facts.words.clone());
+    put(Step::Block(work(&Block { data, first_row: 0, blank_lines, words })?))?;
     Ok(Found { facts, rows, cols, groups })
 }
 

@@ -40,45 +40,17 @@ pub(crate) fn read(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Lo
     }
     let text = std::str::from_utf8(bytes).map_err(|error| not_text(file, bytes, error.valid_up_to()))?;
     let cells = Cells::split(file, text, options)?;
-    templates.check_columns(cells.columns)?;
-    options.cancel.check()?;
-    let features = Features::new(&cells, templates);
-    let made = parallel::try_map(templates.list.len(), |at| {
-        options.cancel.check()?;
-        Ok(features.of(&templates.list[at]))
-    })?;
-    let chosen = match options.features.as_ref().and_then(|features| features.names.as_ref()) {
-        Some(names) => Chosen::known(made, names),
-        None => Chosen::all(made, options.least_count.max(1)),
-    };
-    let cols = options.features.as_ref().map_or(chosen.names.len(), |features| features.count);
-    options.cancel.check()?;
-    let matrix = match options.precision {
-        Precision::F32 => chosen.matrix::<f32>(cells.rows(), cols)?,
-        Precision::F64 => chosen.matrix::<f64>(cells.rows(), cols)?,
-    };
-    let groups = Groups::new(cells.starts.clone(), (1..cells.starts.len()).map(|at| at.to_string()).collect())?;
-    let mut data = Dataset::new(matrix, cells.targets())?.with_groups(groups)?;
-    match options.features.as_ref().and_then(|features| features.names.as_ref()) {
-        Some(names) => data = data.with_feature_names(names.iter().collect())?,
-        None => data = data.with_feature_names(chosen.names.iter().collect())?,
-    }
-    let facts = Facts {
-        file: file.to_string(),
-        format: Some(Format::Columns),
-        notes: cells.notes().into_iter().chain(chosen.note()).collect(),
-        text_columns: Some(cells.columns),
-        blank_lines: Some(cells.blanks.into()),
-        ..Facts::default()
-    };
-    Ok(Loaded { data, facts })
+    let names = (1..cells.starts.len()).map(|at| at.to_string()).collect();
+    let mut loaded = cells.loaded(file, templates, names, options)?;
+    loaded.facts.notes.splice(0..0, cells.notes());
+    Ok(loaded)
 }
 
 fn line_of(bytes: &[u8], at: usize) -> u64 {
     1 + bytes[..at].iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
-fn not_text(file: &str, bytes: &[u8], at: usize) -> Error {
+pub(crate) fn not_text(file: &str, bytes: &[u8], at: usize) -> Error {
     let place = Place { file: file.to_string(), line: Some(line_of(bytes, at)), ..Place::default() };
     Error::new(Code::NotText, "these bytes are not UTF-8").at(place).help("convert the file to UTF-8")
 }
@@ -105,7 +77,7 @@ impl<'a> Column<'a> {
 }
 
 /// The text in rows, columns and sequences.
-struct Cells<'a> {
+pub(crate) struct Cells<'a> {
     /// The columns without the tag.
     all: Vec<Column<'a>>,
     columns: usize,
@@ -117,6 +89,58 @@ struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
+    /// Words of sentences with the one column `word`, and their targets. `parts` is the first word of each sentence
+    /// followed by the number of words, and the lines that are left out before the first one and after each.
+    pub(crate) fn of_words(
+        words: impl Iterator<Item = &'a str>,
+        targets: Option<impl Iterator<Item = &'a str>>,
+        (starts, blanks): (Vec<u64>, Vec<u32>),
+    ) -> Cells<'a> {
+        Cells { all: vec![Column::new(words)], columns: 1, tags: targets.map(Column::new), starts, blanks }
+    }
+
+    /// The data of these cells, with the features of templates.
+    pub(crate) fn loaded(
+        &self,
+        file: &str,
+        templates: &Templates,
+        sequences: Names,
+        options: &ReadOptions,
+    ) -> Result<Loaded> {
+        templates.check_columns(self.columns)?;
+        options.cancel.check()?;
+        let features = Features::new(self, templates);
+        let made = parallel::try_map(templates.list.len(), |at| {
+            options.cancel.check()?;
+            Ok(features.of(&templates.list[at]))
+        })?;
+        let chosen = match options.features.as_ref().and_then(|features| features.names.as_ref()) {
+            Some(names) => Chosen::known(made, names),
+            None => Chosen::all(made, options.least_count.max(1)),
+        };
+        let cols = options.features.as_ref().map_or(chosen.names.len(), |features| features.count);
+        options.cancel.check()?;
+        let matrix = match options.precision {
+            Precision::F32 => chosen.matrix::<f32>(self.rows(), cols)?,
+            Precision::F64 => chosen.matrix::<f64>(self.rows(), cols)?,
+        };
+        let groups = Groups::new(self.starts.clone(), sequences)?;
+        let mut data = Dataset::new(matrix, self.targets())?.with_groups(groups)?;
+        match options.features.as_ref().and_then(|features| features.names.as_ref()) {
+            Some(names) => data = data.with_feature_names(names.iter().collect())?,
+            None => data = data.with_feature_names(chosen.names.iter().collect())?,
+        }
+        let facts = Facts {
+            file: file.to_string(),
+            format: Some(Format::Columns),
+            notes: chosen.note().into_iter().collect(),
+            text_columns: Some(self.columns),
+            blank_lines: Some(self.blanks.clone().into()),
+            ..Facts::default()
+        };
+        Ok(Loaded { data, facts })
+    }
+
     fn split(file: &str, text: &'a str, options: &ReadOptions) -> Result<Cells<'a>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (mut rows, mut starts, mut blanks) = (Vec::<&'a str>::new(), vec![0u64], vec![0u32]);

@@ -5,9 +5,9 @@ use crate::svmlight::{SvmlightWriteOptions, read_stream, read_text, write_datase
 #[cfg(feature = "tables")]
 use crate::{BlockOptions, Format, Step, read, read_blocks};
 use crate::{
-    Columns, Items, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates, cache, column_text, csv,
+    Columns, Items, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates, cache, column_text, csv, trees,
 };
-use maxmargin::data::{Csr, Dataset, Matrix, Targets};
+use maxmargin::data::{Csr, Dataset, Matrix, Targets, Tree, bracketed};
 #[cfg(feature = "tables")]
 use maxmargin::error::Result;
 use maxmargin::model::{Model, Scorer};
@@ -70,6 +70,28 @@ pub fn columns(bytes: &[u8]) {
     };
     let scored = ReadOptions { features: Some(known), text_columns: loaded.facts.text_columns, ..options };
     let again = column_text::read("fuzz", text, &scored).expect("the same text");
+    assert_eq!(again.data.hash().expect("owned data are sound"), loaded.data.hash().expect("owned data are sound"));
+}
+
+/// The reader accepts or refuses bracketed trees and plain sentences. Printed trees read back as the same trees.
+pub fn trees(bytes: &[u8]) {
+    let options = ReadOptions { max_words: Some(50), ..ReadOptions::default() };
+    let known = ModelFeatures { count: 1, names: Some(vec!["word=a".to_string()]), index_base: None };
+    let scored = ReadOptions { features: Some(known), ..ReadOptions::default() };
+    let plain = trees::read("fuzz", bytes, &scored);
+    let Ok(loaded) = trees::read("fuzz", bytes, &options) else { return };
+    assert!(plain.is_ok());
+    let words = loaded.facts.words.as_ref().expect("sentences have words");
+    let targets = loaded.data.targets();
+    let mut text = String::new();
+    for rows in loaded.data.groups().expect("sentences are groups").ranges() {
+        let pieces: Vec<String> = rows.clone().map(|row| targets.label_of(row)).collect();
+        Tree::of_pieces(pieces.iter().map(String::as_str)).expect("a tree");
+        let words: Vec<_> = rows.map(|row| words.get(row)).collect();
+        text.push_str(&bracketed(pieces.iter().map(String::as_str).zip(words.iter().map(|word| word.as_ref()))));
+        text.push('\n');
+    }
+    let again = trees::read("fuzz", text.as_bytes(), &options).expect("what was read can be printed");
     assert_eq!(again.data.hash().expect("owned data are sound"), loaded.data.hash().expect("owned data are sound"));
 }
 

@@ -1,6 +1,7 @@
 //! The data of a task from files: rows, or pairs and the items that they name.
 
 use crate::reading::{ReadSettings, Reading, scoring_options};
+use crate::trees::TEMPLATES;
 use crate::{Columns, Facts, Format, Items, Loaded, Missing, ModelFeatures, Pairing, ReadOptions, read, read_pairs};
 use maxmargin::data::{Dataset, Groups, Names};
 use maxmargin::error::{Code, Error, Mark, Result};
@@ -60,8 +61,12 @@ impl Gathered {
     }
 
     /// What a model stores about how these data were read.
-    pub fn reading(&self, read: ReadSettings, holdout: Option<f64>) -> Reading {
+    pub fn reading(&self, mut read: ReadSettings, holdout: Option<f64>) -> Reading {
         let facts = &self.features().loaded.facts;
+        if facts.format == Some(Format::Trees) {
+            // The usual templates may be others in another version.
+            read.templates.get_or_insert_with(|| TEMPLATES.to_string());
+        }
         Reading {
             read,
             index_base: facts.index_base,
@@ -83,8 +88,14 @@ pub fn pairing_of(input: Input) -> Pairing {
     match input {
         Input::Ranked => Pairing::Sides,
         Input::Compared => Pairing::Comparisons,
-        Input::Rows => Pairing::None,
+        Input::Rows | Input::Sentences => Pairing::None,
     }
+}
+
+/// The options for the main file of a task.
+pub fn options_for(options: &ReadOptions, input: Input) -> ReadOptions {
+    let sentences = input == Input::Sentences;
+    ReadOptions { pairing: pairing_of(input), sentences, ..options.clone() }
 }
 
 /// Reads the input of a task: rows, pairs over the items of another file, or tables with two items in each row.
@@ -96,10 +107,10 @@ pub fn gather(
     input: Input,
 ) -> Result<Gathered> {
     let Some(items_file) = items else {
-        let timed = load(file, &ReadOptions { pairing: pairing_of(input), ..options.clone() }, one_group)?;
+        let timed = load(file, &options_for(options, input), one_group)?;
         return Ok(Gathered { timed, items: None });
     };
-    if input == Input::Rows {
+    if matches!(input, Input::Rows | Input::Sentences) {
         return Err(Error::new(Code::BadSetting, "pairs of items are for rankers, and this is a classifier")
             .help("leave ⟦items⟧ out, or use `train rank` or `train compare`"));
     }

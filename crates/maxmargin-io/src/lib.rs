@@ -46,13 +46,14 @@ pub mod svmlight;
 mod table;
 mod templates;
 mod temporary;
+mod trees;
 mod wide;
 mod write;
 
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
 pub use gather::{
     Gathered, Timed, asking_for_pairs, expect_features, expect_known_items, gather, gather_for, input_of, load,
-    load_items, load_pairs, options_like, pair_options, pairing_of,
+    load_items, load_pairs, options_for, options_like, pair_options, pairing_of,
 };
 pub use model_file::{load_model, save_model};
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
@@ -67,4 +68,5 @@ pub use sides::side_files;
 pub use source::{no_thread, read_whole};
 pub use stamps::Stamps;
 pub use templates::Templates;
+pub use trees::read_sentences;
 pub use write::{output_format, write, write_text_file};

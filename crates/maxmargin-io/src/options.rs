@@ -3,7 +3,7 @@
 use crate::pairs::Items;
 use crate::stamps::Stamps;
 use crate::templates::Templates;
-use maxmargin::data::Dataset;
+use maxmargin::data::{Dataset, Names};
 use maxmargin::run::Cancel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,12 +27,22 @@ pub enum Format {
     Mmd,
     /// Text in columns, with sequences between empty lines.
     Columns,
+    /// Bracketed trees, or plain sentences.
+    Trees,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 7] =
-        [Format::Svmlight, Format::Csv, Format::Tsv, Format::Parquet, Format::Arrow, Format::Mmd, Format::Columns];
+    pub const ALL: [Format; 8] = [
+        Format::Svmlight,
+        Format::Csv,
+        Format::Tsv,
+        Format::Parquet,
+        Format::Arrow,
+        Format::Mmd,
+        Format::Columns,
+        Format::Trees,
+    ];
 
     /// The name used in flags and messages.
     pub fn name(self) -> &'static str {
@@ -44,6 +54,7 @@ impl Format {
             Format::Arrow => "arrow",
             Format::Mmd => "mmd",
             Format::Columns => "columns",
+            Format::Trees => "trees",
         }
     }
 
@@ -60,6 +71,7 @@ impl Format {
             "arrow" | "feather" | "ipc" | "arrows" => Format::Arrow,
             "mmd" => Format::Mmd,
             "conll" | "iob" | "bio" => Format::Columns,
+            "mrg" | "ptb" | "psd" | "trees" => Format::Trees,
             _ => return None,
         })
     }
@@ -169,6 +181,11 @@ pub struct ReadOptions {
     pub templates: Option<Arc<Templates>>,
     /// The least number of rows in which a new feature of a template occurs.
     pub least_count: u32,
+    /// Whether the data are sentences with trees: text whose format neither its name nor the caller says is taken for
+    /// bracketed trees or plain sentences.
+    pub sentences: bool,
+    /// Sentences with more words are left out of bracketed trees.
+    pub max_words: Option<u32>,
     /// The number of columns that a model knows in text in columns, without the tag.
     pub text_columns: Option<usize>,
     /// Whether the file holds pairs, or items for pairs.
@@ -208,8 +225,11 @@ pub struct Facts {
     pub fill: Option<Vec<f64>>,
     /// The number of columns of text in columns, without the tag.
     pub text_columns: Option<usize>,
-    /// The empty lines of such text: before the first sequence, and after each one.
+    /// The empty lines of such text: before the first sequence, and after each one. For sentences, those that are left
+    /// out.
     pub blank_lines: Option<Arc<[u32]>>,
+    /// The words of sentences, in order.
+    pub words: Option<Arc<Names>>,
     /// Size of the file as stored, if it is a file.
     pub bytes: Option<u64>,
     /// Detects changes of mapped files, which are read for as long as the data are used.

@@ -7,7 +7,7 @@ use crate::sides::add_side_files;
 use crate::source::{Compression, Pipe, open, read_error};
 use crate::stamps::Stamps;
 use crate::temporary::Spool;
-use crate::{cache, column_text, csv, svmlight};
+use crate::{cache, column_text, csv, svmlight, trees};
 use maxmargin::error::{Code, Error, Mark, Place, Result};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -57,12 +57,18 @@ fn read_content(input: Input, options: &ReadOptions) -> Result<Loaded> {
             stream.read_to_end(&mut text).map_err(|error| read_error(&error).in_file(&file))?;
             column_text::read(&file, &text, options)?
         }
+        (Format::Trees, Content::Stream(mut stream)) => {
+            let mut text = Vec::new();
+            stream.read_to_end(&mut text).map_err(|error| read_error(&error).in_file(&file))?;
+            trees::read(&file, &text, options)?
+        }
         (binary, Content::Stream(_)) => return Err(unread(&file, binary)),
-        (Format::Svmlight | Format::Csv | Format::Tsv | Format::Columns, Content::File(place)) => {
+        (Format::Svmlight | Format::Csv | Format::Tsv | Format::Columns | Format::Trees, Content::File(place)) => {
             let mapped = MappedFile::open(&file, place.path())?;
             match format {
                 Format::Svmlight => svmlight::read_text(&file, mapped.bytes(), options)?,
                 Format::Columns => column_text::read(&file, mapped.bytes(), options)?,
+                Format::Trees => trees::read(&file, mapped.bytes(), options)?,
                 _ => csv::read(&file, mapped.bytes(), delimiter, options)?,
             }
         }
@@ -207,7 +213,7 @@ impl Input {
         let name = path.map_or(file, |path| path.to_str().unwrap_or(file));
         let format = format(name, &head, options).map_err(|error| error.in_file(file))?;
         let input = Input::new(file, format, &head, Content::Stream(Box::new(stream)));
-        let text = matches!(format, Format::Svmlight | Format::Csv | Format::Tsv | Format::Columns);
+        let text = matches!(format, Format::Svmlight | Format::Csv | Format::Tsv | Format::Columns | Format::Trees);
         if text { Ok(input) } else { input.spooled() }
     }
 
@@ -258,9 +264,16 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
                 .in_file(name)
                 .help(KNOWN));
         }
-        None if options.templates.is_some() => Format::Columns,
+        None if options.sentences => match Format::of_name(name) {
+            Some(table @ (Format::Columns | Format::Csv | Format::Tsv)) => table,
+            _ => Format::Trees,
+        },
+        None if options.templates.is_some() => match Format::of_name(name) {
+            Some(Format::Trees) => Format::Trees,
+            _ => Format::Columns,
+        },
         None => match Format::of_name(name) {
-            Some(format @ (Format::Columns | Format::Svmlight | Format::Csv | Format::Tsv)) => format,
+            Some(format @ (Format::Columns | Format::Trees | Format::Svmlight | Format::Csv | Format::Tsv)) => format,
             Some(binary) if !head.is_empty() => {
                 return Err(Error::new(
                     Code::UnknownFormat,
@@ -272,7 +285,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
             _ => of_first_line(name, head)?,
         },
     };
-    let tabular = !matches!(found, Format::Svmlight | Format::Mmd | Format::Columns);
+    let tabular = !matches!(found, Format::Svmlight | Format::Mmd | Format::Columns | Format::Trees);
     if !tabular && needs_table(found, &options.pairing) {
         return Err(Error::new(Code::UnknownFormat, format!("pairs are a table, and this file is {found}"))
             .marked(Mark::NoTableOfPairs)
@@ -294,7 +307,7 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
 fn needs_table(format: Format, pairing: &Pairing) -> bool {
     match pairing {
         Pairing::Of(_) => true,
-        Pairing::Comparisons => matches!(format, Format::Svmlight | Format::Columns),
+        Pairing::Comparisons => matches!(format, Format::Svmlight | Format::Columns | Format::Trees),
         Pairing::None | Pairing::Sides | Pairing::ItemRows => false,
     }
 }
@@ -302,7 +315,7 @@ fn needs_table(format: Format, pairing: &Pairing) -> bool {
 /// Control characters that occur in text files: tab, line and page ends, and the end-of-file mark of old systems.
 const TEXT_CONTROLS: &[u8] = b"\t\n\x0b\x0c\r\x1a";
 
-const KNOWN: &str = "known formats are svmlight, CSV, TSV, Parquet, Arrow IPC, .mmd and text in columns, each also compressed by gzip, \
+const KNOWN: &str = "known formats are svmlight, CSV, TSV, Parquet, Arrow IPC, .mmd, text in columns and bracketed trees, each also compressed by gzip, \
      bzip2 or zstd";
 
 fn of_magic(head: &[u8]) -> Option<Format> {

@@ -3,11 +3,12 @@
 //! The settings are declared in [`READING`], like those of training. The command makes its flags from these
 //! declarations. Settings files, model files and other programs use [`ReadSettings`] with the same names.
 
+use crate::gather::input_of;
 use crate::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
-use maxmargin::settings::{Chosen, Setting, Value};
+use maxmargin::settings::{Chosen, Input, Setting, Value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
@@ -98,6 +99,15 @@ pub const READING: &[Setting] = &[
         place: "least-count",
     },
     Setting {
+        name: "max-words",
+        heading: HEADING,
+        aliases: &[],
+        help: "Leave out sentences with more words than this from bracketed trees",
+        placeholder: "N",
+        value: Value::Whole(1, u32::MAX as u64),
+        place: "max-words",
+    },
+    Setting {
         name: "one-group",
         heading: HEADING,
         aliases: &[],
@@ -148,6 +158,9 @@ pub struct ReadSettings {
     /// The least number of rows with a feature of a template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_count: Option<u32>,
+    /// The largest number of words of a sentence with a tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_words: Option<u32>,
     /// Whether all rows form one list.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub one_group: bool,
@@ -202,6 +215,8 @@ impl ReadSettings {
             templates: templates.map(Arc::new),
             least_count: self.least_count.unwrap_or(1),
             text_columns: None,
+            sentences: false,
+            max_words: self.max_words,
             format,
             precision: self.precision.unwrap_or_default(),
             columns: self.columns(),
@@ -299,6 +314,7 @@ pub fn scoring_options(
         options.missing = Missing::Fill(fill);
     }
     options.text_columns = reading.text_columns;
+    options.sentences = input_of(&model.settings) == Input::Sentences;
     options.features = Some(ModelFeatures {
         count: model.features(),
         names: model.feature_names.as_ref().map(|names| names.iter().map(|name| name.into_owned()).collect()),
@@ -337,6 +353,7 @@ mod tests {
             templates: Some(String::new()),
             templates_file: Some("not kept".to_string()),
             least_count: Some(1),
+            max_words: Some(1),
             one_group: true,
         });
         assert_eq!(all.expect("an object").len(), READING.len());

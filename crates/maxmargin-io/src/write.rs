@@ -37,8 +37,9 @@ pub fn write(loaded: &Loaded, file: &str, format: Format, cancel: &Cancel) -> Re
         .in_file(file)
         .help("write sparse data to svmlight (.svm) or .mmd"));
     }
-    if format == Format::Columns {
-        return Err(Error::new(Code::UnknownFormat, "text in columns is read and not written")
+    if matches!(format, Format::Columns | Format::Trees) {
+        let what = if format == Format::Trees { "bracketed trees are" } else { "text in columns is" };
+        return Err(Error::new(Code::UnknownFormat, format!("{what} read and not written"))
             .in_file(file)
             .help("write the features to svmlight (.svm) or .mmd"));
     }

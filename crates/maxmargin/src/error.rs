@@ -109,6 +109,8 @@ codes! {
     OutOfOrder = 236, 2, "games are not in order of time";
     /// A line that is no feature template, or one for a column that the data lack.
     BadTemplate = 241, 2, "template is not valid";
+    /// Brackets of a tree that do not fit together, or a target that is no part of one.
+    BadTree = 242, 2, "not a bracketed tree";
     /// Only one class.
     SingleClass = 301, 2, "only one class";
     /// More classes than the task takes.

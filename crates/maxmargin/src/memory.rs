@@ -11,7 +11,7 @@ use crate::kernel::{Approximation, too_large};
 use crate::parallel;
 use crate::settings::{Input, Settings, Task, TaskSettings};
 use crate::solve::{EarlyStopping, LONG_PART, Queries, Sizes, TILE_THREADS};
-use crate::structured::tags_of;
+use crate::structured::{Trees, tags_of};
 use crate::train::choose_solver;
 use crate::wish::Solver;
 use crate::wording::{memory_given, memory_needed};
@@ -73,7 +73,7 @@ impl Needs {
                 _ => 0,
             },
             outputs: outputs(data, settings)?,
-            by_rows: settings.task.task().profile().input == Input::Rows,
+            by_rows: matches!(settings.task.task().profile().input, Input::Rows | Input::Sentences),
         };
         let mut beside = BASE + sides(data) + sizes.of_solver(solver, settings) + map_bytes(data, settings);
         if let Some(compared) = compared {
@@ -106,6 +106,9 @@ fn outputs(data: &Dataset, settings: &Settings) -> Result<u64> {
     let task = match &settings.task {
         TaskSettings::Classify(task) => task,
         TaskSettings::Sequence(_) => return Ok(tags_of(data)?.len() as u64),
+        TaskSettings::Tree(task) => {
+            return Ok(Trees::on(data, task.markov(), task.loss_scale, None)?.grammar().outputs() as u64);
+        }
         _ => return Ok(1),
     };
     let labels = Labels::find(data.targets())?;

@@ -10,7 +10,7 @@ use crate::format::{self, one_field};
 use crate::loading::{describe_gathered, ensure_apart, ensure_different, say_notes};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
-use crate::sequences;
+use crate::sequences::{self, TreeFacts};
 use maxmargin::data::{Classes, Dataset, Labels};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Metric, Needs, roc_curve};
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let (read, format) = (arguments.data.read()?, arguments.data.input_format);
     let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &read, format, cancel)?;
     let data = &gathered.timed.loaded.data;
-    let sequences = model.decoder.tags().map_or(Vec::new(), |_| sequences::counted(data));
+    let sequences = sequences::noun(&model.decoder).map_or(Vec::new(), |noun| sequences::counted(data, noun));
     describe_gathered(console, &gathered, Preferences::of(data).as_ref(), &sequences);
     let judged = judged_like(&model.settings, data);
     let metrics = metrics(&arguments.metric, judged, data.pairs().is_some())?;
@@ -107,6 +107,8 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         let counted = format!("{} {rows} that the model does not know", format::count(unknown));
         say_notes(console, &[format!("note: {counted}: every prediction for such a row is wrong")]);
     }
+    let trees = TreeFacts::of(&model, data)?;
+    trees.iter().for_each(|trees| say_notes(console, &trees.notes()));
     if let Some(outcomes) = &outcomes {
         outcomes.show(console)?;
     }
@@ -130,6 +132,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         }
         if let Some(cost) = cost {
             object["cost"] = json!(cost);
+        }
+        if let Some(trees) = &trees {
+            trees.add_to(&mut object);
         }
         if unknown > 0 {
             object["unknown_labels"] = json!(unknown);
@@ -157,6 +162,7 @@ pub(crate) fn metrics(names: &[String], input: Input, pairs: bool) -> Result<Vec
     if names.is_empty() {
         return Ok(match input {
             Input::Rows => Metric::classification_defaults(),
+            Input::Sentences => Metric::tree_defaults(),
             Input::Compared => Metric::comparison_defaults(),
             Input::Ranked if pairs => Metric::pair_defaults(),
             Input::Ranked => Metric::ranking_defaults(),
@@ -341,7 +347,9 @@ pub(crate) fn report_sections(
         measured
             .iter()
             .map(|row| {
-                let over = if row.metric.needs() == Needs::Tags {
+                let over = if row.metric.needs() == Needs::Trees {
+                    format::counted(row.evaluation.counted as u64, "sentence", "sentences")
+                } else if row.metric.needs() == Needs::Tags {
                     format::counted(row.evaluation.counted as u64, "sequence", "sequences")
                 } else if row.evaluation.per_query.is_some() {
                     format::counted(row.evaluation.counted as u64, "query", "queries")
@@ -401,6 +409,8 @@ pub(crate) fn report_sections(
             }
             scores_by_grade(report, model, data, &answers)?;
         }
+        // Its answers are trees, and no scores of rows.
+        Decoder::Tree { .. } => {}
         Decoder::Rank | Decoder::Score { .. } | Decoder::Compare { .. } | Decoder::Likelihood { .. } => {
             scores_by_grade(report, model, data, &answers)?;
         }

@@ -5,7 +5,7 @@ use crate::codes;
 use crate::commands::train::{cuts_sentence, named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
-use crate::sequences::{Shared, features_by_tag, line};
+use crate::sequences::{Shared, features_by_output, line, size_of};
 use maxmargin::data::Labels;
 use maxmargin::error::Result;
 use maxmargin::model::{Decoder, Mapped, Model, Scorer};
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
             let mut object = as_json(&model, non_zero, &weights);
             if let Some(shared) = &shared {
                 object["shared"] = shared.as_json(arguments.top);
-                object["by_tag"] = features_by_tag(&model, base_of(&model), arguments.top)
+                object["by_tag"] = features_by_output(&model, base_of(&model), arguments.top)
                     .into_iter()
                     .map(|(tag, named)| {
                         let named =
@@ -62,19 +62,15 @@ pub(crate) fn run(arguments: &InspectArguments, console: &Console) -> Result<()>
     show_weights(console, non_zero, &weights)
 }
 
-/// Transitions, ends and the features of each tag.
+/// Weights that belong to no feature, and the features of each tag.
 fn show_sequences(console: &Console, model: &Model, shared: &Shared, top: usize) -> Result<()> {
-    for (what, named) in [
-        ("transitions", &shared.transitions),
-        ("first tag", &shared.starts),
-        ("last tag", &shared.ends),
-        ("bias", &shared.biases),
-    ] {
-        console.print(&format!("{what:<14}  {}", line(named, top.min(OF_A_TAG))))?;
+    for list in &shared.lists {
+        console.print(&format!("{:<14}  {}", list.title, line(&list.named, top.min(OF_A_TAG))))?;
     }
-    console.print("\nfeatures with the largest weights of each tag")?;
-    for (tag, named) in features_by_tag(model, base_of(model), top.min(OF_A_TAG)) {
-        console.print(&format!("  {:<12}  {}", format::shortened(&tag, 12), line(&named, OF_A_TAG)))?;
+    let of = if model.decoder.tags().is_some() { "tag" } else { "tag and border of phrases" };
+    console.print(&format!("\nfeatures with the largest weights of each {of}"))?;
+    for (output, named) in features_by_output(model, base_of(model), top.min(OF_A_TAG)) {
+        console.print(&format!("  {:<12}  {}", format::shortened(&output, 12), line(&named, OF_A_TAG)))?;
     }
     Ok(())
 }
@@ -145,7 +141,11 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
             "features",
             match &model.scorer {
                 Scorer::Linear { outputs, .. } if *outputs > 1 => {
-                    let of = if model.decoder.tags().is_some() { "tags" } else { "classes" };
+                    let of = match &model.decoder {
+                        Decoder::Sequence { .. } => "tags",
+                        Decoder::Tree { .. } => "tags and borders",
+                        _ => "classes",
+                    };
                     format!("{features}, {} in all {of}", format::counted(non_zero as u64, "weight", "weights"))
                 }
                 Scorer::Linear { .. } => format!("{features}, {} with a weight", format::count(non_zero as u64)),
@@ -163,6 +163,7 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     if let Some(tags) = model.decoder.tags() {
         rows.push(("tags", tags_listed(tags)));
     }
+    rows.extend(model.decoder.grammar().map(|grammar| ("grammar", size_of(grammar))));
     rows.extend(model.output_code().iter().flat_map(codes::rows));
     if let Some((cuts, ranks)) = model.decoder.cuts() {
         rows.push(("cuts", cuts_sentence(cuts, ranks)));

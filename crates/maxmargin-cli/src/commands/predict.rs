@@ -13,7 +13,8 @@ use crate::args::{PredictArguments, PredictFormat};
 use crate::console::Console;
 use crate::format::{self, one_field};
 use crate::loading::{describe_blocks, ensure_apart, ensure_for_data};
-use maxmargin::data::{Dataset, Scale};
+use crate::sequences;
+use maxmargin::data::{Dataset, Labels, Names, Scale, bracketed};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::{BlockScorer, Model, Predictions};
 use maxmargin::parallel;
@@ -24,6 +25,7 @@ use maxmargin_io::{Block, BlockOptions, Found, ReadOptions, Step, load_model, re
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -51,8 +53,11 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
             ensure_apart(output, &[&arguments.model, &arguments.file])?;
         }
     }
-    let (options, one_group) = scoring_options(&model, &arguments.data.read()?, arguments.data.input_format, cancel)?;
-    let tagged = model.decoder.tags().is_some();
+    let read = arguments.data.read()?;
+    let (mut options, one_group) = scoring_options(&model, &read, arguments.data.input_format, cancel)?;
+    // What training left out is predicted.
+    options.max_words = read.max_words;
+    let tagged = model.decoder.takes_groups();
     let whole_groups =
         tagged || arguments.format == PredictFormat::Trec || model.scaling.kind() == Scale::MinMaxPerQuery;
     let prediction = Prediction {
@@ -65,6 +70,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
         blocks: BlockOptions { whole_groups, one_group, ..BlockOptions::default() },
         options,
         busy: AtomicU64::new(0),
+        unparsed: AtomicU64::new(0),
     };
     let start = Instant::now();
     let found = match output {
@@ -101,7 +107,9 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
     // Reading and scoring run in parallel, so scoring is charged with its share of the threads' time.
     let threads = parallel::threads() as f64;
     let predicting = (prediction.busy.into_inner() as f64 * 1e-9 / threads).min(seconds);
-    describe_blocks(console, &found, tagged, seconds - predicting);
+    describe_blocks(console, &found, sequences::noun(&model.decoder), seconds - predicting);
+    let unparsed = prediction.unparsed.into_inner();
+    sequences::flat_trees(unparsed).iter().for_each(|note| console.say(&format!("   {note}")));
     if let Some(output) = output {
         console.say(&format!(
             "wrote {output}: {} in {}",
@@ -113,6 +121,7 @@ pub(crate) fn run(arguments: &PredictArguments, console: &Console, cancel: &Canc
         json!({
             "rows": found.rows,
             "output": arguments.output,
+            "unparsed": model.decoder.grammar().map(|_| unparsed),
             "seconds": { "load": seconds - predicting, "predict": predicting },
         })
     })
@@ -132,6 +141,8 @@ struct Prediction<'a> {
     options: ReadOptions,
     /// Nanoseconds spent on scoring, over all threads.
     busy: AtomicU64,
+    /// Sentences without a tree of the grammar.
+    unparsed: AtomicU64,
 }
 
 impl Prediction<'_> {
@@ -176,7 +187,7 @@ impl Prediction<'_> {
         let stored = self.scorer.scores(data).map_err(|error| error.in_file(self.file))?;
         let lines = match self.format {
             PredictFormat::Lines => {
-                if self.model.decoder.tags().is_some() {
+                if self.model.decoder.takes_groups() {
                     let lines = self.tags(stored, block)?;
                     self.busy.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
                     return Ok(lines);
@@ -199,11 +210,21 @@ impl Prediction<'_> {
         Ok(lines)
     }
 
-    /// The tag of each row. Empty lines stand where the input has them.
+    /// The tag of each row, or the tree of each sentence. Empty lines stand where the input has them.
     fn tags(&self, stored: Vec<f64>, block: &Block) -> Result<Vec<String>> {
         let data = &block.data;
         let groups = sequences_of(data).map_err(|error| error.in_file(self.file))?;
         let predictions = self.model.decoder.predictions(stored, self.model.scorer.outputs(), None, Some(groups));
+        if let Predictions::Trees { codes, pieces, unparsed, .. } = &predictions {
+            self.unparsed.fetch_add(*unparsed as u64, Ordering::Relaxed);
+            let gaps = block.blank_lines.as_deref();
+            let trees = |group: usize| trees_line(groups.range(group), (codes, pieces), block.words.as_deref());
+            return Ok(parallel::map(groups.len(), |group| {
+                let empty = |at: usize| "\n".repeat(gaps.map_or(0, |gaps| gaps[at] as usize));
+                let before = if group == 0 { empty(0) } else { String::new() };
+                format!("{before}{}\n{}", trees(group), empty(group + 1))
+            }));
+        }
         let Some(blanks) = &block.blank_lines else { return Ok(predictions.to_input_order(data).lines()) };
         Ok(parallel::map(groups.len(), |group| {
             let mut text = String::new();
@@ -239,6 +260,18 @@ impl Prediction<'_> {
     }
 }
 
+/// A bracketed tree. Without known words, `*` stands for each.
+fn trees_line(rows: Range<usize>, (codes, pieces): (&[u32], &Labels), words: Option<&Names>) -> String {
+    let piece = |row: usize| pieces.name(codes[row] as usize);
+    match words {
+        Some(words) => {
+            let words: Vec<_> = rows.clone().map(|row| words.get(row)).collect();
+            bracketed(rows.map(piece).zip(words.iter().map(|word| word.as_ref())))
+        }
+        None => bracketed(rows.map(|row| (piece(row), "*"))),
+    }
+}
+
 /// The label of each row, and a number for every class.
 fn with_numbers(predictions: &Predictions, numbers: &[f64]) -> Vec<String> {
     let rows = predictions.len();
@@ -270,10 +303,10 @@ fn check_form(model: &Model, arguments: &PredictArguments) -> Result<()> {
         return Err(Error::new(Code::Unsupported, "--all-scores is for models with a score for each class")
             .help("leave it out: the lines of this model hold all its scores"));
     }
-    if model.decoder.tags().is_some() && arguments.format == PredictFormat::Trec {
-        return Err(
-            Error::new(Code::Unsupported, "a TREC run ranks rows, and this model tags them").help("leave --format out")
-        );
+    if model.decoder.takes_groups() && arguments.format == PredictFormat::Trec {
+        let what = if model.decoder.tags().is_some() { "tags them" } else { "parses sentences" };
+        return Err(Error::new(Code::Unsupported, format!("a TREC run ranks rows, and this model {what}"))
+            .help("leave --format out"));
     }
     if several && arguments.format == PredictFormat::Trec {
         return Err(Error::new(

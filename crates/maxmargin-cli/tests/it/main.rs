@@ -34,6 +34,7 @@ mod stochastic;
 mod structured_solvers;
 mod tables;
 mod train;
+mod trees;
 mod tune;
 mod usage;
 mod workbench;

@@ -29,6 +29,11 @@ fn column_inputs_hold() {
 }
 
 #[test]
+fn tree_inputs_hold() {
+    replay("trees", fuzzing::trees);
+}
+
+#[test]
 fn pair_inputs_hold() {
     replay("pairs", fuzzing::pairs);
 }

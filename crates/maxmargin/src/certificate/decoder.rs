@@ -1,6 +1,6 @@
 //! [`Decoder`]: from scores to answers.
 
-use super::{CodeDecoder, Coupling};
+use super::{CodeDecoder, Coupling, Grammar};
 use crate::data::{Classes, Labels, Outcome, OutputCode, outcome_of};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -32,6 +32,13 @@ pub enum Decoder {
         /// the weight of each transition, by the tag before and the tag after it.
         shared: Vec<f64>,
     },
+    /// The rows of a group are the words of a sentence, and the best tree of a grammar is predicted.
+    Tree {
+        /// The grammar.
+        grammar: Box<Grammar>,
+        /// The weights that belong to no feature: those of rules, tops and lengths, see [`Grammar::shared_name`].
+        shared: Vec<f64>,
+    },
     /// Higher is better.
     Rank,
     /// The score itself is the prediction. This is for the user's own tasks, which may also have free scalars.
@@ -61,6 +68,7 @@ impl Decoder {
             | Decoder::Code(_)
             | Decoder::Cuts { .. }
             | Decoder::Sequence { .. }
+            | Decoder::Tree { .. }
             | Decoder::Rank
             | Decoder::Score { .. }
             | Decoder::Compare { .. }
@@ -92,6 +100,19 @@ impl Decoder {
         }
     }
 
+    /// The grammar of trees.
+    pub fn grammar(&self) -> Option<&Grammar> {
+        match self {
+            Decoder::Tree { grammar, .. } => Some(grammar),
+            _ => None,
+        }
+    }
+
+    /// Whether the rows of a group are decoded together: they are a sequence or a sentence.
+    pub fn takes_groups(&self) -> bool {
+        matches!(self, Decoder::Sequence { .. } | Decoder::Tree { .. })
+    }
+
     /// The labels that are predicted, in the order of their codes: the negative one first, if there are two.
     pub fn class_names(&self) -> Option<Vec<String>> {
         match self {
@@ -108,6 +129,7 @@ impl Decoder {
         match self {
             Decoder::Code(decoder) => decoder.code.columns(),
             Decoder::Sequence { tags, .. } => tags.len(),
+            Decoder::Tree { grammar, .. } => grammar.outputs(),
             _ => self.labels().map_or(1, Labels::len),
         }
     }
@@ -162,6 +184,7 @@ impl Decoder {
             | Decoder::Code(_)
             | Decoder::Cuts { .. }
             | Decoder::Sequence { .. }
+            | Decoder::Tree { .. }
             | Decoder::Rank
             | Decoder::Score { .. } => None,
         }

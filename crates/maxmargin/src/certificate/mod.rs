@@ -4,6 +4,7 @@
 mod calibration;
 mod decoder;
 mod decoding;
+mod grammar;
 mod predictions;
 mod scorer;
 mod viterbi;
@@ -15,6 +16,8 @@ pub use calibration::{
 pub(crate) use calibration::{binned, of_cuts};
 pub use decoder::Decoder;
 pub use decoding::{CodeDecoder, Decoding};
+pub use grammar::{Grammar, Markov, Symbol, Unary};
+pub(crate) use grammar::{Marks, Place as PlaceOfScore, Wrong};
 pub use predictions::{Compared, Predictions};
 pub(crate) use scorer::Ready;
 pub use scorer::{Expansion, Mapped, Scorer};

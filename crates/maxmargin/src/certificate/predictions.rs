@@ -1,9 +1,10 @@
 //! [`Predictions`]: what a model predicts for rows or pairs. Scores become predictions only in this file.
 
-use super::{Chain, Decoder};
+use super::{Chain, Decoder, Grammar};
 use crate::data::{Classes, Dataset, Groups, Labels, Outcome, Pairs};
 use crate::parallel;
 use crate::wording::one_field;
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -49,6 +50,19 @@ pub enum Predictions {
         /// The tags.
         tags: Labels,
     },
+    /// The tree of each sentence, as a piece for each row, such as `(S(NP(DT*)`.
+    Trees {
+        /// The scores of each row.
+        scores: Vec<f64>,
+        /// Number of scores per row.
+        outputs: usize,
+        /// The piece of each row.
+        codes: Vec<u32>,
+        /// The pieces that occur.
+        pieces: Labels,
+        /// Number of sentences without a tree of the grammar, which have a flat tree instead.
+        unparsed: usize,
+    },
     /// The outcome of each pair.
     Outcomes(Vec<Compared>),
 }
@@ -85,6 +99,7 @@ impl Decoder {
                 let codes = best_tags(&scores, (tags.len(), shared), groups);
                 Predictions::Tags { scores, codes, tags: tags.clone() }
             }
+            (Decoder::Tree { grammar, shared }, _) => best_trees(scores, (grammar, shared), groups),
             (Decoder::Sign(classes) | Decoder::Border(classes), _) => {
                 Predictions::Labels { scores, classes: classes.clone() }
             }
@@ -141,6 +156,29 @@ fn best_tags(scores: &[f64], (tags, shared): (usize, &[f64]), groups: Option<&Gr
     parts.concat()
 }
 
+/// The tree of each group.
+fn best_trees(scores: Vec<f64>, (grammar, shared): (&Grammar, &[f64]), groups: Option<&Groups>) -> Predictions {
+    let outputs = grammar.outputs();
+    let one = Groups::one(scores.len() / outputs);
+    let groups = groups.unwrap_or(&one);
+    let parsed = parallel::map(groups.len(), |group| {
+        let rows = groups.range(group);
+        let (tree, parsed) = grammar.parse(&scores[rows.start * outputs..rows.end * outputs], shared);
+        (tree.pieces(), parsed)
+    });
+    let unparsed = parsed.iter().filter(|(_, parsed)| !parsed).count();
+    let mut known: HashMap<String, u32> = HashMap::new();
+    let mut names: Vec<String> = Vec::new();
+    let codes = parsed.into_iter().flat_map(|(pieces, _)| pieces).map(|piece| {
+        *known.entry(piece).or_insert_with_key(|piece| {
+            names.push(piece.clone());
+            names.len() as u32 - 1
+        })
+    });
+    let codes = codes.collect();
+    Predictions::Trees { scores, outputs, codes, pieces: Labels::new(names), unparsed }
+}
+
 impl Predictions {
     /// The same in the order of the input, given the data in stored order. Pairs are in that order already.
     pub fn to_input_order(self, data: &Dataset) -> Predictions {
@@ -153,6 +191,13 @@ impl Predictions {
             Predictions::Tags { scores, codes, tags } => {
                 Predictions::Tags { scores: ordered(scores), codes: data.to_input_order(codes), tags }
             }
+            Predictions::Trees { scores, outputs, codes, pieces, unparsed } => Predictions::Trees {
+                scores: ordered(scores),
+                outputs,
+                codes: data.to_input_order(codes),
+                pieces,
+                unparsed,
+            },
             Predictions::Outcomes(compared) => Predictions::Outcomes(compared),
         }
     }
@@ -163,7 +208,7 @@ impl Predictions {
             Predictions::Scores { scores, outputs } => scores.len() / outputs.max(&1),
             Predictions::Labels { scores, .. } | Predictions::Ranks { scores, .. } => scores.len(),
             Predictions::Classes { scores, labels } => scores.len() / labels.len().max(1),
-            Predictions::Tags { codes, .. } => codes.len(),
+            Predictions::Tags { codes, .. } | Predictions::Trees { codes, .. } => codes.len(),
             Predictions::Outcomes(compared) => compared.len(),
         }
     }
@@ -180,6 +225,7 @@ impl Predictions {
             | Predictions::Labels { scores, .. }
             | Predictions::Ranks { scores, .. }
             | Predictions::Tags { scores, .. }
+            | Predictions::Trees { scores, .. }
             | Predictions::Classes { scores, .. } => Some(scores),
             Predictions::Outcomes(_) => None,
         }
@@ -200,13 +246,15 @@ impl Predictions {
             Predictions::Labels { classes, .. } => Some(&classes.negative),
             Predictions::Classes { labels, .. }
             | Predictions::Ranks { ranks: labels, .. }
-            | Predictions::Tags { tags: labels, .. } => self.class(row).map(|class| labels.name(class)),
+            | Predictions::Tags { tags: labels, .. }
+            | Predictions::Trees { pieces: labels, .. } => self.class(row).map(|class| labels.name(class)),
             _ => None,
         }
     }
 
     /// The predicted class of a row, if each class has a score: the first with the largest one. For ratings, the number
-    /// of the predicted rank: the number of cuts that the score reaches. For sequences, the number of the predicted tag.
+    /// of the predicted rank: the number of cuts that the score reaches. For sequences, the number of the predicted tag, and
+    /// for trees that of the piece.
     pub fn class(&self, row: usize) -> Option<usize> {
         match self {
             Predictions::Classes { scores, labels } => {
@@ -215,7 +263,7 @@ impl Predictions {
                 (0..own.len()).reduce(larger)
             }
             Predictions::Ranks { scores, cuts, .. } => Some(cuts.partition_point(|cut| *cut <= scores[row])),
-            Predictions::Tags { codes, .. } => Some(codes[row] as usize),
+            Predictions::Tags { codes, .. } | Predictions::Trees { codes, .. } => Some(codes[row] as usize),
             _ => None,
         }
     }
@@ -253,7 +301,9 @@ impl Predictions {
                     let rank = self.class(at).unwrap_or_default();
                     writeln!(out, "{}\t{}", ranks.name(rank), scores[at])
                 }
-                Predictions::Tags { codes, tags, .. } => writeln!(out, "{}", one_field(tags.name(codes[at] as usize))),
+                Predictions::Tags { codes, tags: names, .. } | Predictions::Trees { codes, pieces: names, .. } => {
+                    writeln!(out, "{}", one_field(names.name(codes[at] as usize)))
+                }
                 Predictions::Outcomes(compared) => {
                     let Compared { outcome, left, right, margin } = compared[at];
                     writeln!(out, "{}\t{left}\t{right}\t{margin}", outcome.name())

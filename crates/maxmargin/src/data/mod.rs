@@ -19,6 +19,7 @@ mod scale;
 mod split;
 mod subset;
 mod targets;
+mod tree;
 
 pub use buffer::Buffer;
 pub use classes::Classes;
@@ -46,3 +47,7 @@ pub use subset::Subset;
 pub(crate) use subset::counts;
 pub use targets::Targets;
 pub(crate) use targets::several_labels;
+#[cfg(test)]
+pub(crate) use tree::random as random_trees;
+pub(crate) use tree::{Child, is_label};
+pub use tree::{Phrase, Tree, bracketed};

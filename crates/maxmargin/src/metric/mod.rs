@@ -54,6 +54,11 @@
 //! `token-accuracy` is `accuracy` over the rows of sequences; `sequence-accuracy` counts the sequences all of whose tags
 //! are right; `spans.rs` describes `span-f1`. Resampling draws whole sequences for the last two.
 //!
+//! # Trees
+//!
+//! `brackets.rs` describes `labelled-precision`, `labelled-recall`, `labelled-f1`, `exact-match` and `tag-accuracy`.
+//! Resampling draws sentences.
+//!
 //! # Several classes
 //!
 //! - `auc`, `average-precision`: of each class against the rest, by the score of that class; the mean over the classes
@@ -72,6 +77,7 @@
 //! out, with a note, where it has no position or no probability.
 
 mod bootstrap;
+mod brackets;
 mod classes;
 mod comparisons;
 mod deviation;
@@ -99,6 +105,7 @@ pub use crate::data::{outcome_of, score_differences};
 pub use crate::structured::Variant;
 pub use bootstrap::Interval;
 pub(crate) use bootstrap::quantile;
+pub(crate) use brackets::with_true_pieces;
 pub use comparisons::{confusion, decided_scores};
 pub use judged::{Evaluation, Judged, Truth};
 pub use roc::roc_curve;
@@ -195,6 +202,16 @@ pub enum Metric {
     SequenceAccuracy,
     /// The harmonic mean of precision and recall of the spans that tags such as B-NP and I-NP mark.
     SpanF1,
+    /// Of the predicted brackets of trees, the fraction that is right.
+    LabelledPrecision,
+    /// Of the true brackets of trees, the fraction that is predicted.
+    LabelledRecall,
+    /// The harmonic mean of these two.
+    LabelledF1,
+    /// The fraction of trees all of whose brackets are right.
+    ExactMatch,
+    /// The fraction of words of trees whose tag is right.
+    TagAccuracy,
 }
 
 /// What a metric is computed from.
@@ -216,6 +233,8 @@ pub enum Needs {
     Probabilities,
     /// Predicted and true tags of the rows of sequences.
     Tags,
+    /// Predicted and true trees over the words of sentences.
+    Trees,
 }
 
 impl Metric {
@@ -231,6 +250,11 @@ impl Metric {
             | Metric::TokenAccuracy
             | Metric::QuadraticKappa => Needs::Predictions,
             Metric::SequenceAccuracy | Metric::SpanF1 => Needs::Tags,
+            Metric::LabelledPrecision
+            | Metric::LabelledRecall
+            | Metric::LabelledF1
+            | Metric::ExactMatch
+            | Metric::TagAccuracy => Needs::Trees,
             Metric::TopAccuracy { .. } => Needs::ClassScores,
             Metric::CalibrationError => Needs::Probabilities,
             Metric::Precision | Metric::Recall | Metric::F1 => Needs::BinaryPredictions,
@@ -255,7 +279,7 @@ impl Metric {
 
     /// Whether row weights change the value; metrics over lists and over whole sequences ignore them.
     pub fn honours_weights(&self) -> bool {
-        !matches!(self.needs(), Needs::Groups | Needs::Tags)
+        !matches!(self.needs(), Needs::Groups | Needs::Tags | Needs::Trees)
     }
 
     /// The variant, for metrics that have several.
@@ -292,6 +316,17 @@ impl Metric {
         let spans = tags.iter().any(|tag| tag.starts_with("B-") || tag.starts_with("I-"));
         let first = spans.then_some(Metric::SpanF1);
         first.into_iter().chain([Metric::TokenAccuracy, Metric::SequenceAccuracy]).collect()
+    }
+
+    /// The default metrics of trees.
+    pub fn tree_defaults() -> Vec<Metric> {
+        vec![
+            Metric::LabelledF1,
+            Metric::LabelledPrecision,
+            Metric::LabelledRecall,
+            Metric::ExactMatch,
+            Metric::TagAccuracy,
+        ]
     }
 
     /// The default metrics of a ranker.

@@ -58,6 +58,11 @@ const ENTRIES: &[Entry] = &[
     entry("token-accuracy", Cutoff::Never, false, "fraction of rows of sequences whose tag is right"),
     entry("sequence-accuracy", Cutoff::Never, false, "fraction of sequences all of whose tags are right"),
     entry("span-f1", Cutoff::Never, false, "F1 of the spans that tags such as B-NP and I-NP mark"),
+    entry("labelled-precision", Cutoff::Never, false, "of the predicted brackets of trees, the fraction that is right"),
+    entry("labelled-recall", Cutoff::Never, false, "of the true brackets of trees, the fraction that is predicted"),
+    entry("labelled-f1", Cutoff::Never, false, "harmonic mean of precision and recall of the brackets of trees"),
+    entry("exact-match", Cutoff::Never, false, "fraction of trees all of whose brackets are right"),
+    entry("tag-accuracy", Cutoff::Never, false, "fraction of words of trees whose tag is right"),
 ];
 
 /// The metric of a base name. `cutoff` is present if the entry says `Always`.
@@ -92,6 +97,11 @@ fn build(base: &str, cutoff: Option<NonZeroUsize>, variant: Variant) -> Option<M
         "token-accuracy" => Metric::TokenAccuracy,
         "sequence-accuracy" => Metric::SequenceAccuracy,
         "span-f1" => Metric::SpanF1,
+        "labelled-precision" => Metric::LabelledPrecision,
+        "labelled-recall" => Metric::LabelledRecall,
+        "labelled-f1" => Metric::LabelledF1,
+        "exact-match" => Metric::ExactMatch,
+        "tag-accuracy" => Metric::TagAccuracy,
         _ => return None,
     })
 }
@@ -183,6 +193,11 @@ impl Metric {
             Metric::TokenAccuracy => "token-accuracy",
             Metric::SequenceAccuracy => "sequence-accuracy",
             Metric::SpanF1 => "span-f1",
+            Metric::LabelledPrecision => "labelled-precision",
+            Metric::LabelledRecall => "labelled-recall",
+            Metric::LabelledF1 => "labelled-f1",
+            Metric::ExactMatch => "exact-match",
+            Metric::TagAccuracy => "tag-accuracy",
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the row metrics share: a value from weights, and resampling by changing the weights.
 
 use super::bootstrap::{Interval, interval};
+use super::brackets::Brackets;
 use super::classes::Classes;
 use super::comparisons;
 use super::deviation::Deviation;
@@ -71,6 +72,7 @@ fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMet
         Needs::BinaryScores => Box::new(Roc::new(metric, judged)?),
         Needs::Reals => Box::new(Deviation::new(metric, judged)?),
         Needs::Tags => Box::new(BySequence::new(metric, judged)?),
+        Needs::Trees => Box::new(Brackets::new(metric, judged)?),
         Needs::Groups => return Err(Error::new(Code::Internal, format!("{metric} is not a metric over rows"))),
     })
 }

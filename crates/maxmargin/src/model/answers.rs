@@ -6,9 +6,10 @@ use crate::certificate::{CodeDecoder, Predictions};
 use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::metric::{ClassTable, Evaluation, Judged, Metric, Needs, TagNames};
+use crate::metric::{ClassTable, Evaluation, Judged, Metric, Needs, TagNames, with_true_pieces};
 use crate::settings::{Method, Settings};
-use crate::structured::sequences_of;
+use crate::structured::{sequences_of, trees_of};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Scores of the rows of a data set and, for classifiers, the true and the predicted classes.
@@ -38,7 +39,8 @@ pub struct Answers<'a> {
     probabilities: Option<Vec<f64>>,
     /// Whether the probabilities were fitted.
     calibrated: bool,
-    /// The true tags of sequences and the names of all tags, those that the model does not know last.
+    /// The true tags of sequences and the names of all tags, those that the model does not know last. For trees, the
+    /// pieces of the true trees and the names of all pieces.
     tags: Option<(Vec<u32>, Vec<String>)>,
 }
 
@@ -59,6 +61,9 @@ impl Answers<'_> {
 
     /// The predictions of given scores, row by row in stored order.
     pub fn of_scores<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
+        if decoder.grammar().is_some() {
+            return Answers::of_trees(scores, decoder, data);
+        }
         let known = |positives: Vec<bool>| positives.into_iter().map(|positive| Some(u32::from(positive))).collect();
         let (codes, mut classes): (Vec<Option<u32>>, usize) = match decoder {
             Decoder::Border(classes) => (known(classes.positives(data.targets())?), 2),
@@ -99,7 +104,8 @@ impl Answers<'_> {
         | Predictions::Labels { scores, .. }
         | Predictions::Classes { scores, .. }
         | Predictions::Ranks { scores, .. }
-        | Predictions::Tags { scores, .. }) = answers
+        | Predictions::Tags { scores, .. }
+        | Predictions::Trees { scores, .. }) = answers
         else {
             return Err(Error::new(Code::Internal, "rows were asked for, and pairs were answered"));
         };
@@ -123,6 +129,36 @@ impl Answers<'_> {
             probabilities: None,
             calibrated: false,
             tags,
+        })
+    }
+
+    /// The same for trees: the pieces of predicted and true trees are the classes.
+    fn of_trees<'a>(scores: Vec<f64>, decoder: &Decoder, data: &'a Dataset) -> Result<Answers<'a>> {
+        let groups = sequences_of(data)?;
+        let Predictions::Trees { scores, codes: predictions, pieces, .. } =
+            decoder.predictions(scores, decoder.outputs(), None, Some(groups))
+        else {
+            return Err(Error::new(Code::Internal, "trees were asked for, and something else was predicted"));
+        };
+        // Says what is wrong with targets that are no trees.
+        trees_of(data, None)?;
+        let truth = (0..data.rows()).map(|row| Cow::Owned(data.targets().label_of(row)));
+        let (codes, names) = with_true_pieces(pieces.names(), truth);
+        Ok(Answers {
+            data,
+            decoder: decoder.clone(),
+            scores,
+            classes: names.len(),
+            unknown: 0,
+            predictions: Some(predictions),
+            ranked: None,
+            thresholds: None,
+            probable: false,
+            values: None,
+            probabilities: None,
+            calibrated: false,
+            tags: Some((codes.clone(), names)),
+            codes,
         })
     }
 

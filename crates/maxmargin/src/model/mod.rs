@@ -13,7 +13,8 @@ pub use crate::certificate::{
     Bin, Calibration, Coupling, Map, Probability, Scored, Sigmoid, Steps, coupled_pairs, reliability_curve,
 };
 pub use crate::certificate::{
-    Certificate, CodeDecoder, Compared, Decoder, Decoding, Expansion, Mapped, Predictions, Scorer,
+    Certificate, CodeDecoder, Compared, Decoder, Decoding, Expansion, Grammar, Mapped, Predictions, Scorer, Symbol,
+    Unary,
 };
 pub use answers::Answers;
 pub use code::CodeError;
@@ -130,7 +131,10 @@ impl Model {
             (_, Some(Method::Compare)) => self.stated_free(),
             (_, Some(_)) => Vec::new(),
             (
-                Decoder::Score { free } | Decoder::Cuts { cuts: free, .. } | Decoder::Sequence { shared: free, .. },
+                Decoder::Score { free }
+                | Decoder::Cuts { cuts: free, .. }
+                | Decoder::Sequence { shared: free, .. }
+                | Decoder::Tree { shared: free, .. },
                 _,
             ) if !free.is_empty() => free.clone(),
             (Decoder::Compare { .. } | Decoder::Likelihood { .. }, None) => self.stated_free(),
@@ -141,9 +145,10 @@ impl Model {
     /// The free scalars that the decoder holds.
     pub(crate) fn stated_free(&self) -> Vec<f64> {
         match &self.decoder {
-            Decoder::Score { free } | Decoder::Cuts { cuts: free, .. } | Decoder::Sequence { shared: free, .. } => {
-                free.clone()
-            }
+            Decoder::Score { free }
+            | Decoder::Cuts { cuts: free, .. }
+            | Decoder::Sequence { shared: free, .. }
+            | Decoder::Tree { shared: free, .. } => free.clone(),
             decoder => decoder.threshold().into_iter().collect(),
         }
     }
@@ -185,7 +190,7 @@ impl Model {
 
     /// The same, or an error after a cancel.
     pub fn predict_until(&self, data: &Dataset, cancel: &Cancel) -> Result<Predictions> {
-        if self.decoder.tags().is_some() {
+        if self.decoder.takes_groups() {
             sequences_of(data)?;
         }
         let scores = self.scores_until(data, cancel)?;

@@ -78,8 +78,8 @@ impl Grid {
         let by_kernel = settings.expands();
         let count = if by_kernel { KERNEL_COUNT } else { COUNT };
         match settings.task.task().profile().input {
-            Input::Rows if by_kernel => Grid::spaced(KERNEL.0, KERNEL.1, count),
-            Input::Rows => Grid::spaced(ROWS.0, ROWS.1, count),
+            Input::Rows | Input::Sentences if by_kernel => Grid::spaced(KERNEL.0, KERNEL.1, count),
+            Input::Rows | Input::Sentences => Grid::spaced(ROWS.0, ROWS.1, count),
             Input::Compared if by_kernel => Grid::spaced(COMPARE_KERNEL.0, COMPARE_KERNEL.1, count),
             Input::Ranked | Input::Compared => {
                 let unit = Posed::new(

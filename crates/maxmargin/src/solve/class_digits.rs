@@ -4,9 +4,10 @@
 //! min  ½ Σ_m ‖w_m‖² + Σ_i C_i · loss_i      (the largest, or the sum, of the violations of a row)
 //! ```
 //! With the hinge rounded off over a width δ, as in the task, the problem is piecewise quadratic, and Newton's method
-//! solves it to the last digits. Once δ is so small that the same violations lie within the rounding, the solution, the
-//! constants and the dual variables α(δ) are affine functions of δ. Then 2·α(δ/2) − α(δ) is a dual solution of the hinge
-//! itself, free of rounding. Widths are halved until two of these agree.
+//! solves it to the last digits. Once δ is so small that the same violations lie within the rounding, the constants and the
+//! dual variables α(δ) are smooth functions of δ. Their values at halved widths are extrapolated to δ = 0 by polynomials
+//! (Richardson), which gives a dual solution of the hinge itself. Widths are halved until two of these agree, or until
+//! rounding, which grows like 1/δ, has passed what the polynomials leave: then the best of them is taken.
 //!
 //! The dual point is the witness. Cost: a few Newton steps for each width, rows times the square of the coordinates each.
 
@@ -21,6 +22,9 @@ use crate::task::{Intercept, Joint, Objective, Roundable};
 const FIRST_WIDTH: f64 = 1.0;
 const HALVINGS: usize = 24;
 
+/// The highest degree of the polynomials.
+const MOST_DEGREE: usize = 6;
+
 /// Newton steps for a width, at most.
 const STEPS: u64 = 40;
 
@@ -29,6 +33,10 @@ const SAME: f64 = 1e-11;
 
 /// A solution of the hinge is exact if its gap is below this.
 const EXACT: f64 = 1e-12;
+
+/// The best solution is taken if its gap, and its distance from another one, are below these.
+const GOOD: f64 = 1e-10;
+const NEAR: f64 = 1e-9;
 
 /// Pivots below this share of the largest kernel value are rounding.
 const PIVOT: f64 = 1e-14;
@@ -100,8 +108,9 @@ pub(super) fn class_digits(
     let numbers = |count: usize| vec![0.0; count];
     let mut start =
         Start { weights: numbers(features), thresholds: numbers(Objective::thresholds(task)), ..Start::default() };
-    let mut before: Option<(Vec<f64>, Vec<f64>)> = None;
-    let mut found: Option<ClassDigits> = None;
+    let mut limits = Limits::default();
+    // The best so far, and whether another one is near.
+    let mut found: Option<(ClassDigits, bool)> = None;
     let mut steps = 0;
     for halving in 0..=HALVINGS as i32 {
         let rounded = task.rounded(FIRST_WIDTH * task.margin_scale() * 0.5f64.powi(halving));
@@ -110,22 +119,44 @@ pub(super) fn class_digits(
         drop(risk);
         steps += solved.passes;
         let slopes = slopes_of_classes(&rounded, design, (&solved.weights, &solved.thresholds), cancel)?;
-        let now = (slopes, solved.thresholds.clone());
+        let count = slopes.len();
+        limits.halve([&slopes[..], &solved.thresholds].concat());
         (start.weights, start.thresholds) = (solved.weights, solved.thresholds);
-        if let Some(before) = &before {
-            let on =
-                |now: &[f64], before: &[f64]| now.iter().zip(before).map(|(now, before)| 2.0 * now - before).collect();
-            let (slopes, constants): (Vec<f64>, Vec<f64>) = (on(&now.0, &before.0), on(&now.1, &before.1));
-            let dual = feasible(task, &slopes, rule);
-            let next = judged(task, design, rule, (dual, constants, steps), cancel)?;
-            if next.gap() <= EXACT && found.as_ref().is_some_and(|found| agree(&found.weights, &next.weights)) {
+        for limit in limits.of_degree.iter().skip(1) {
+            let (slopes, constants) = limit.split_at(count);
+            let dual = feasible(task, slopes, rule);
+            let next = judged(task, design, rule, (dual, constants.to_vec(), steps), cancel)?;
+            let apart = found.as_ref().map_or(f64::INFINITY, |(found, _)| apart(&found.weights, &next.weights));
+            if next.gap() <= EXACT && apart <= SAME {
                 return Ok(Some(next));
             }
-            found = Some(next);
+            match &mut found {
+                Some((found, is_near)) if found.gap() < next.gap() => *is_near |= apart <= NEAR,
+                _ => found = Some((next, apart <= NEAR)),
+            }
         }
-        before = Some(now);
     }
-    Ok(None)
+    Ok(found.filter(|(found, is_near)| *is_near && found.gap() <= GOOD).map(|(found, _)| found))
+}
+
+/// The limits of numbers that depend smoothly on a width, by their values at widths that are halved.
+#[derive(Default)]
+struct Limits {
+    /// By polynomials of degree 0, 1 and so on through the last values (Neville).
+    of_degree: Vec<Vec<f64>>,
+}
+
+impl Limits {
+    /// Takes the numbers at half the last width.
+    fn halve(&mut self, now: Vec<f64>) {
+        let mut next = vec![now];
+        for (degree, before) in (1..=MOST_DEGREE as i32).zip(&self.of_degree) {
+            let factor = 2f64.powi(degree);
+            let numbers = next[degree as usize - 1].iter().zip(before);
+            next.push(numbers.map(|(now, before)| (factor * now - before) / (factor - 1.0)).collect());
+        }
+        self.of_degree = next;
+    }
 }
 
 /// Objective and bound of a dual point with constants.
@@ -149,9 +180,11 @@ fn judged(
     Ok(ClassDigits { weights, constants, dual, objective, bound, steps })
 }
 
-fn agree(one: &[f64], other: &[f64]) -> bool {
+/// The largest difference of two lists of weights, as a share of the largest weight.
+fn apart(one: &[f64], other: &[f64]) -> f64 {
     let largest = one.iter().fold(0.0f64, |most, w| most.max(w.abs()));
-    one.iter().zip(other).all(|(one, other)| (one - other).abs() <= SAME * largest)
+    let most = one.iter().zip(other).fold(0.0f64, |most, (one, other)| most.max((one - other).abs()));
+    if most > 0.0 { most / largest } else { 0.0 }
 }
 
 /// Features whose inner products are these kernel values, given row by row: a Cholesky factor with pivots.
@@ -174,4 +207,19 @@ pub(super) fn features_behind(mut values: Vec<f64>, rows: usize) -> Result<Desig
     let entries: Vec<f64> = (0..rows).flat_map(|row| columns.iter().map(move |column| column[row])).collect();
     let matrix = Matrix::DenseF64(Dense::new(entries, rows, columns.len())?);
     Scaling::default().apply(&matrix, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polynomials_have_their_limits() {
+        let at = |x: f64| vec![3.0 - 2.0 * x + 0.5 * x * x - 4.0 * x * x * x, 1.0 / (1.0 + x)];
+        let mut limits = Limits::default();
+        (0..9).for_each(|halving| limits.halve(at(0.5f64.powi(halving))));
+        assert_eq!(limits.of_degree.len(), MOST_DEGREE + 1);
+        assert!((limits.of_degree[3][0] - 3.0).abs() < 1e-13);
+        assert!((limits.of_degree[1][1] - 1.0).abs() > 1e-6 && (limits.of_degree[6][1] - 1.0).abs() < 1e-9);
+    }
 }

@@ -73,13 +73,13 @@ impl FromStr for ClassMeasure {
             name => match name.strip_prefix("p@").map(str::parse::<NonZeroUsize>) {
                 Some(Ok(k)) => ClassMeasure::PrecisionAt(k),
                 Some(Err(_)) => {
-                    return Err(Error::new(Code::BadSetting, format!("`{text}` names no number of rows"))
+                    return Err(Error::new(Code::BadSetting, format!("⟦optimize={text}⟧ names no number of rows"))
                         .help("give a whole number from 1, such as p@100"));
                 }
                 None => {
                     let similar = nearest(name, ["f1", "prbep", "p@100", "auc", "error"]);
                     let guess = similar.map_or(String::new(), |similar| format!("did you mean `{similar}`? "));
-                    return Err(Error::new(Code::BadSetting, format!("no classifier optimises `{text}`"))
+                    return Err(Error::new(Code::BadSetting, format!("⟦optimize⟧ of a classifier takes no `{text}`"))
                         .help(format!("{guess}use one of f1, prbep, p@K, auc and error")));
                 }
             },

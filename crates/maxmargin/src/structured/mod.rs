@@ -19,13 +19,16 @@ mod oracle;
 mod rankings;
 mod sequence;
 mod slack;
+mod tree;
 
+pub use crate::certificate::{Grammar, Markov};
 pub use labellings::{ClassMeasure, Labellings};
 pub use oracle::{Encoded, Examples, Features, Oracle};
 pub(crate) use rankings::Ties;
 pub use rankings::{OrderScore, RankMeasure, Rankings, Variant};
 pub use sequence::{LossScale, Sequences, sequences_of, tags_of};
 pub use slack::Rescale;
+pub use tree::{Trees, trees_of};
 
 use crate::certificate::infeasible;
 use crate::error::{Error, Result};

@@ -369,7 +369,10 @@ fn encode<Y: Encoded>(example: usize, y: &Y, output: &mut Vec<u32>) -> Result<()
     y.encode(output);
     match Y::decode(output) {
         Some(_) => Ok(()),
-        None => Err(bad_oracle(example, "the numbers of an output that it found are not decoded")),
+        None => {
+            output.truncate(12);
+            Err(bad_oracle(example, &format!("an output is encoded as {output:?}, and not decoded")))
+        }
     }
 }
 
@@ -429,7 +432,8 @@ impl<O: Oracle> Structure for Searched<O> {
         plane.shared = self.inner.features(example, &y)?.entries;
         plane.loss = self.inner.loss(example, &y)?;
         if let Some(largest) = self.inner.oracle.largest_loss().filter(|largest| plane.loss > *largest) {
-            let why = format!("the loss of an output is {}, and the largest loss is stated as {largest}", plane.loss);
+            let why =
+                format!("the loss of an output is {}, and the largest is {largest}, as the oracle says", plane.loss);
             return Err(bad_oracle(example, &why));
         }
         self.largest.fetch_max(plane.loss.to_bits(), Ordering::Relaxed);

@@ -100,7 +100,7 @@ impl Sequences {
 }
 
 /// The weight of a sequence, which all its rows have.
-fn weight_of(data: &Dataset, groups: &Groups, rows: Range<usize>, subset: Option<&Subset>) -> Result<f64> {
+pub(super) fn weight_of(data: &Dataset, groups: &Groups, rows: Range<usize>, subset: Option<&Subset>) -> Result<f64> {
     let first = rows.start;
     if !counts(subset, first) {
         return Ok(0.0);

@@ -11,6 +11,7 @@ mod ordinal;
 mod profile;
 mod ranking;
 mod sequence;
+mod tree;
 mod weight_as;
 
 pub use crate::data::Classes;
@@ -27,6 +28,7 @@ pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
 pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
 pub(crate) use ranking::{Shares, TargetOrder};
 pub use sequence::SequenceSettings;
+pub use tree::TreeSettings;
 pub use weight_as::WeightAs;
 pub(crate) use weight_as::copies_of_pairs;
 

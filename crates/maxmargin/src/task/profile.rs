@@ -2,7 +2,7 @@
 
 use super::{
     ClassifySettings, CompareSettings, Method, OneClassSettings, OrdinalForm, OrdinalSettings, RankSettings,
-    SequenceSettings, classify, comparison, one_class, ordinal, ranking, sequence,
+    SequenceSettings, TreeSettings, classify, comparison, one_class, ordinal, ranking, sequence, tree,
 };
 use crate::certificate::Decoder;
 use crate::data::Dataset;
@@ -58,6 +58,8 @@ pub enum Input {
     Ranked,
     /// Pairs of rows with an outcome, or rows in groups.
     Compared,
+    /// The words of sentences with their trees.
+    Sentences,
 }
 
 /// What a task offers to solvers. These are the columns of the support matrix.
@@ -124,14 +126,16 @@ pub enum Task {
     OneClass,
     /// Tag the rows of sequences.
     Sequence,
+    /// Parse the words of sentences.
+    Tree,
     /// A user's own task.
     Own,
 }
 
 impl Task {
     /// All tasks of this crate.
-    pub const ALL: [Task; 6] =
-        [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::OneClass, Task::Sequence];
+    pub const ALL: [Task; 7] =
+        [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::OneClass, Task::Sequence, Task::Tree];
 
     /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
@@ -142,6 +146,7 @@ impl Task {
             Task::Ordinal => &ordinal::PROFILE,
             Task::OneClass => &one_class::PROFILE,
             Task::Sequence => &sequence::PROFILE,
+            Task::Tree => &tree::PROFILE,
             Task::Own => &OWN,
         }
     }
@@ -171,7 +176,7 @@ impl Task {
                 let at_once = ClassifySettings { optimize, intercept: Intercept::Penalised, ..Default::default() };
                 vec![(usual, false, self.name()), (at_once.into(), false, "classify, a measure of all rows")]
             }
-            Input::Rows => vec![(usual, false, self.name())],
+            Input::Rows | Input::Sentences => vec![(usual, false, self.name())],
             Input::Ranked => {
                 let optimize = Some(RankMeasure::Map(Variant::default()));
                 let orders = RankSettings { optimize, ..RankSettings::default() };
@@ -198,6 +203,7 @@ impl Task {
             Task::Ordinal => TaskSettings::Ordinal(OrdinalSettings::default()),
             Task::OneClass => TaskSettings::OneClass(OneClassSettings::default()),
             Task::Sequence => TaskSettings::Sequence(SequenceSettings::default()),
+            Task::Tree => TaskSettings::Tree(TreeSettings::default()),
             Task::Own => TaskSettings::Own(OwnSettings::default()),
         }
     }
@@ -219,6 +225,8 @@ pub enum TaskSettings {
     OneClass(OneClassSettings),
     /// Tag the rows of sequences.
     Sequence(SequenceSettings),
+    /// Parse the words of sentences.
+    Tree(TreeSettings),
     /// A user's own task.
     Own(OwnSettings),
 }
@@ -286,6 +294,7 @@ task_settings_from!(
     Ordinal(OrdinalSettings),
     OneClass(OneClassSettings),
     Sequence(SequenceSettings),
+    Tree(TreeSettings),
     Own(OwnSettings)
 );
 
@@ -299,6 +308,7 @@ impl TaskSettings {
             | TaskSettings::Ordinal(_)
             | TaskSettings::OneClass(_)
             | TaskSettings::Sequence(_)
+            | TaskSettings::Tree(_)
             | TaskSettings::Own(_) => {}
         }
         self
@@ -313,6 +323,7 @@ impl TaskSettings {
             TaskSettings::Ordinal(_) => Task::Ordinal,
             TaskSettings::OneClass(_) => Task::OneClass,
             TaskSettings::Sequence(_) => Task::Sequence,
+            TaskSettings::Tree(_) => Task::Tree,
             TaskSettings::Own(_) => Task::Own,
         }
     }
@@ -328,9 +339,11 @@ impl TaskSettings {
             TaskSettings::Classify(settings) => settings.intercept,
             TaskSettings::Compare(settings) => settings.free(),
             TaskSettings::Ordinal(_) => Intercept::Free,
-            TaskSettings::Rank(_) | TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Own(_) => {
-                Intercept::None
-            }
+            TaskSettings::Rank(_)
+            | TaskSettings::OneClass(_)
+            | TaskSettings::Sequence(_)
+            | TaskSettings::Tree(_)
+            | TaskSettings::Own(_) => Intercept::None,
         }
     }
 
@@ -343,6 +356,7 @@ impl TaskSettings {
             TaskSettings::Ordinal(settings) => settings.abilities(),
             TaskSettings::OneClass(settings) => settings.abilities(),
             TaskSettings::Sequence(settings) => settings.abilities(),
+            TaskSettings::Tree(settings) => settings.abilities(),
             // The problem itself states its abilities.
             TaskSettings::Own(_) => Abilities { curved: false, ..Abilities::LISTED },
         }
@@ -357,6 +371,7 @@ impl TaskSettings {
             TaskSettings::Ordinal(settings) => settings.decoder(data)?,
             TaskSettings::OneClass(settings) => settings.decoder(data),
             TaskSettings::Sequence(settings) => settings.decoder(data)?,
+            TaskSettings::Tree(settings) => settings.decoder(data)?,
             TaskSettings::Own(_) => Decoder::Score { free: Vec::new() },
         })
     }
@@ -371,6 +386,7 @@ impl TaskSettings {
             TaskSettings::Ordinal(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
             TaskSettings::Sequence(settings) => settings.makes(decoder, intercepts.len()),
+            TaskSettings::Tree(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Own(_) => true,
         }
     }
@@ -391,7 +407,9 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.weight_as,
             TaskSettings::Compare(settings) => settings.weight_as,
             TaskSettings::Ordinal(settings) => settings.weight_as,
-            TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Own(_) => WeightAs::Slack,
+            TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Tree(_) | TaskSettings::Own(_) => {
+                WeightAs::Slack
+            }
         }
     }
 
@@ -404,6 +422,7 @@ impl TaskSettings {
             TaskSettings::Ordinal(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),
             TaskSettings::Sequence(settings) => settings.refuse(wish),
+            TaskSettings::Tree(settings) => settings.refuse(wish),
             TaskSettings::Own(_) => Ok(()),
         }
     }

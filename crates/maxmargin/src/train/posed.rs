@@ -9,7 +9,7 @@ use crate::settings::{
     ClassifySettings, CompareSettings, Method, RankSettings, Regularisation, Settings, TaskSettings,
 };
 use crate::solve::{ByBlock, ByColumn, ByDual, ByOracle, ByPart, ByRank, Problem, ProblemShape, Start};
-use crate::structured::{ClassMeasure, Labellings, OrderScore, RankMeasure, Rankings, Sequences, tags_of};
+use crate::structured::{ClassMeasure, Labellings, OrderScore, RankMeasure, Rankings, Sequences, Trees, tags_of};
 use crate::task::{
     Abilities, Binary, COLUMNS, Classes, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask,
     OneClass, Ordinal, OrdinalForm, OrdinalSettings, PairWeight, Ranking, TiesAs, WeightAs,
@@ -302,6 +302,12 @@ impl BuiltIn {
                 let sequences = Sequences::on(data, &tags, task.loss_scale, subset)?;
                 let meaning = move |shared: &[f64]| Decoder::Sequence { tags: tags.clone(), shared: shared.to_vec() };
                 Box::new(ByOracle::new(Box::new(sequences), "sequence", Box::new(meaning)))
+            }
+            TaskSettings::Tree(task) => {
+                let trees = Trees::on(data, task.markov(), task.loss_scale, subset)?;
+                let grammar = Box::new(trees.grammar().clone());
+                let meaning = move |shared: &[f64]| Decoder::Tree { grammar: grammar.clone(), shared: shared.to_vec() };
+                Box::new(ByOracle::new(Box::new(trees), "sentence", Box::new(meaning)))
             }
             TaskSettings::OneClass(_) => {
                 Box::new(ByDual::new(OneClass::on(data, subset), Intercept::None).with_abilities(abilities))

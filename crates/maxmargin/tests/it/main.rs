@@ -39,5 +39,6 @@ mod sequences;
 mod several;
 mod stochastic;
 mod structured;
+mod trees;
 mod weight_as;
 mod weights;

@@ -6,6 +6,7 @@ mod letor;
 mod letters;
 mod real;
 mod simulated;
+mod treebank;
 mod weights;
 
 use crate::args::{Experiment, ReproduceArguments};
@@ -64,6 +65,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Weights => "Weights of rows in three ways",
         Experiment::Letters => "Handwritten words as sequences of letters",
         Experiment::Chunking => "Phrases of sentences as sequences of tags",
+        Experiment::Treebank => "Trees of sentences: a trained grammar beside the one of largest likelihood",
     };
     let mut report = Report::new(title);
     report.subtitle(format!("maxmargin {}", env!("CARGO_PKG_VERSION")));
@@ -72,6 +74,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Weights => weights::run(arguments, &mut report, console, cancel)?,
         Experiment::Letters => letters::run(arguments, &mut report, console, cancel)?,
         Experiment::Chunking => chunking::run(arguments, &mut report, console, cancel)?,
+        Experiment::Treebank => treebank::run(arguments, &mut report, console, cancel)?,
         _ if arguments.real_only => Vec::new(),
         _ => simulated::run(arguments, &mut report, console, cancel)?,
     };

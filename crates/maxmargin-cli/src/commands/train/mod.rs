@@ -39,7 +39,7 @@ use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
     Gathered, Pairing, ReadOptions, ReadSettings, RunSettings, Stamps, expect_features, gather, input_of, load,
-    load_model, load_pairs, options_like, pairing_of, save_model,
+    load_model, load_pairs, options_for, options_like, save_model,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -236,7 +236,8 @@ impl Job<'_> {
             Some((_, items)) => load_pairs(validation, items, &options)?,
             None => {
                 let paired = data.pairs().is_some();
-                let pairing = if paired { pairing_of(input_of(&self.settings)) } else { Pairing::None };
+                let options = options_for(&options, input_of(&self.settings));
+                let pairing = if paired { options.pairing.clone() } else { Pairing::None };
                 load(validation, &ReadOptions { pairing, ..options }, self.read.one_group)?
             }
         };
@@ -265,6 +266,10 @@ impl Job<'_> {
         let uneven = advise_on_scales(self.console, data, &self.settings, self.cancel)?;
         if let (TaskSettings::Sequence(_), Ok(tags)) = (&self.settings.task, Labels::find(data.targets())) {
             self.console.say(&format!("   {}", format::counted(tags.len() as u64, "tag", "tags")));
+        }
+        if let (TaskSettings::Tree(_), Ok(decoder)) = (&self.settings.task, self.settings.decoder(data)) {
+            let words = decoder.grammar().map(sequences::size_of);
+            words.iter().for_each(|words| self.console.say(&format!("   {words}")));
         }
         if let (TaskSettings::Ordinal(_), Ok(ranks)) = (&self.settings.task, Labels::ranks(data.targets())) {
             self.console.say(&format!("   {}", ranks_found(&ranks, data)?));
@@ -362,8 +367,8 @@ impl Ended<'_> {
         let (Judged { data, name, .. }, measured) = self.measured.as_ref()?;
         let over = match data.groups() {
             _ if let Some(pairs) = data.pairs() => format::counted(pairs.len() as u64, "pair", "pairs"),
-            Some(groups) if self.trained.model.decoder.tags().is_some() => {
-                format::counted(groups.len() as u64, "sequence", "sequences")
+            Some(groups) if let Some((one, many)) = sequences::noun(&self.trained.model.decoder) => {
+                format::counted(groups.len() as u64, one, many)
             }
             Some(groups) if input_of(&self.trained.model.settings) == Input::Ranked => {
                 format::counted(groups.len() as u64, "query", "queries")
@@ -464,7 +469,7 @@ pub(crate) fn choose_before_reading(settings: &Settings, items: bool) -> Result<
         choose_solver(settings, Shape { compared, ..Shape::default() })
     };
     if let Err(error) = chosen(items) {
-        chosen(settings.task.task().profile().input != Input::Rows).map_err(|_| error)?;
+        chosen(!matches!(settings.task.task().profile().input, Input::Rows | Input::Sentences)).map_err(|_| error)?;
     }
     Ok(())
 }
@@ -498,8 +503,10 @@ const UNEVEN: f64 = 1e3;
 /// The number of queries and pairs to rank, in the user's terms.
 fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
     let mut extra = Vec::new();
-    if settings.task.task() == Task::Sequence {
-        return sequences::counted(data);
+    match settings.task.task() {
+        Task::Sequence => return sequences::counted(data, sequences::SEQUENCES),
+        Task::Tree => return sequences::counted(data, sequences::SENTENCES),
+        _ => {}
     }
     // Training itself reports errors in the data.
     if settings.ties_from_grades() {

@@ -90,6 +90,9 @@ pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
                 (Decoder::Code(_), _) => (format!("{feature} in column {}", at % outputs + 1), weight),
                 // Each class has a weight of its own.
                 (_, Some(labels)) => (format!("{feature} for `{}`", labels.name(at % outputs)), weight),
+                (Decoder::Tree { grammar, .. }, _) => {
+                    (format!("{feature} for `{}`", grammar.output_name(at % outputs)), weight)
+                }
                 (_, None) => (feature, weight),
             }
         })

@@ -29,7 +29,7 @@ use maxmargin::solve::{EarlyStopping, Stop};
 use maxmargin::train::{Trained, check_features, choose_solver};
 use maxmargin_io::{
     Gathered, ReadOptions, ReadSettings, RunSettings, expect_features, gather, input_of, load, load_pairs,
-    named as by_name, options_like, pairing_of, save_model,
+    named as by_name, options_for, options_like, save_model,
 };
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -272,7 +272,7 @@ impl Job<'_> {
         let (timed, offset) = match &gathered.items {
             Some((_, items)) => (load_pairs(file, items, &options)?, None),
             None => {
-                let options = ReadOptions { pairing: pairing_of(input_of(&self.settings)), ..options };
+                let options = options_for(&options, input_of(&self.settings));
                 (load(file, &options, self.read.one_group)?, Some(data.rows()))
             }
         };

@@ -64,6 +64,8 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "weight-as" => (text("copies"), alone()),
         "cost-matrix" => (text("label,a,b\na,0,2\nb,1,0\n"), alone()),
         "loss-scale" => (text("length"), alone()),
+        "siblings" => (Choice::Whole(2), alone()),
+        "parents" => (Choice::Switch(true), alone()),
         "method" => (text("rank2"), alone()),
         "threshold" => (text("penalised"), alone()),
         "ties-from-grades" => (Choice::Switch(true), alone()),

@@ -100,7 +100,7 @@ impl FromStr for RankMeasure {
         let Some((base, takes, has_variants)) = NAMES.into_iter().find(|known| known.0 == base) else {
             let similar = nearest(base, NAMES.map(|known| known.0)).filter(|_| base.len() > 1);
             let guess = similar.map_or(String::new(), |similar| format!("did you mean `{similar}`? "));
-            return Err(refuse(format!("no ranker optimises `{text}`"))
+            return Err(refuse(format!("⟦optimize⟧ of a ranker takes no `{text}`"))
                 .help(format!("{guess}use one of map, ndcg, ndcg@K, auc, p@K, mrr and mrr@K")));
         };
         let cutoff = match (cutoff, takes) {
@@ -115,7 +115,8 @@ impl FromStr for RankMeasure {
             }
             (None, _) => None,
             (Some(cutoff), _) => Some(cutoff.parse::<NonZeroUsize>().map_err(|_| {
-                refuse(format!("`{cutoff}` is no number of positions")).help("give a whole number from 1, such as 10")
+                refuse(format!("`{cutoff}` in ⟦optimize⟧ is no number of positions"))
+                    .help("give a whole number from 1, such as 10")
             })?),
         };
         let variant = match variant {
