@@ -4,12 +4,23 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays
 from .classifier import label
 from .estimator import Callback, ClassEstimator, Reals, one_of, whole_or_not_at_all
+
+
+def tells_probabilities(estimator: Any) -> bool:
+    """Whether ratings with these parameters have probabilities. If not, an error says what to do."""
+    by_loss = estimator.loss == "logistic" and estimator.form == "implicit"
+    if estimator.probability is None and not by_loss:
+        raise AttributeError(
+            "without probabilities: set probability='platt' or 'isotonic', or train with loss='logistic'"
+        )
+    return True
 
 
 class SVMOrdinal(ClassEstimator):
@@ -29,6 +40,11 @@ class SVMOrdinal(ClassEstimator):
         The cost of a violated margin.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class. "balanced" uses weights inversely proportional to the weighted class frequencies.
+    probability : {"platt", "isotonic"} or None, default=None
+        How the distances of a score from the cuts become probabilities of the classes, fitted on held-out rows. With the
+        logistic loss and the implicit form, they are known without it.
+    weight_as : {"slack", "margin", "copies"}, default="slack"
+        What the weight of a row multiplies: its slack, its margin, or the row itself.
     kernel, gamma, degree, coef0, scale, solver, tol, polish, max_iter, cache_size, random_state, n_jobs, \
         verbose, callback
         See :class:`SVMClassifier`.
@@ -57,6 +73,9 @@ class SVMOrdinal(ClassEstimator):
     _task = "ordinal"
 
     form: str
+    loss: str
+    probability: str | None
+    weight_as: str
 
     cuts_: Reals
 
@@ -67,6 +86,8 @@ class SVMOrdinal(ClassEstimator):
         form: str = "implicit",
         loss: str = "hinge",
         class_weight: Any = None,
+        probability: str | None = None,
+        weight_as: str = "slack",
         kernel: str = "linear",
         gamma: str | float | None = "scale",
         degree: int = 3,
@@ -129,6 +150,11 @@ class SVMOrdinal(ClassEstimator):
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         settings = super()._settings(data)
         settings["form"] = one_of("form", self.form, ("implicit", "explicit"))
+        if self.probability is not None:
+            settings["probability"] = one_of("probability", self.probability, ("platt", "isotonic"))
+        weight_as = one_of("weight_as", self.weight_as, ("slack", "margin", "copies"))
+        if weight_as != "slack":
+            settings["weight-as"] = weight_as
         known = self.classes_.tolist()
         return settings | self._class_weights(lambda name: label(name if self._are_numbers else known.index(name)))
 
@@ -163,6 +189,20 @@ class SVMOrdinal(ClassEstimator):
         codes = np.searchsorted(self.cuts_, self._scores(X), side="right")
         predicted: npt.NDArray[Any] = self.classes_[codes]
         return predicted
+
+    @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Reals:
+        """Probability of each class for each row, shape (n_rows, n_classes)."""
+        check_is_fitted(self, "model_")
+        found: Reals = self.model_.probabilities(self._scored(X), self._threads())
+        return found
+
+    @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Reals:
+        """Logarithm of the probability of each class for each row."""
+        with np.errstate(divide="ignore"):
+            logarithms: Reals = np.log(self.predict_proba(X))
+        return logarithms
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Weighted share of rows whose class is predicted correctly: the accuracy, as for every classifier.

@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
 import maxmargin
-from maxmargin import Dataset, MaxmarginError, Model, SVMClassifier, load, tune
+from maxmargin import Dataset, MaxmarginError, Model, SVMClassifier, SVMOrdinal, load, tune
 
 ROWS, COLUMNS = 150, 4
 
@@ -454,3 +454,38 @@ def test_wrong_parameters_are_refused():
     for wrong in ({"multi_class": 3}, {"code": [["a"]] * 3, **code}, {"decoding": 1, **code}):
         with pytest.raises(TypeError):
             SVMClassifier(**wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic", None])
+def test_ratings_have_a_distribution_over_their_classes(method):
+    random = np.random.default_rng(2)
+    y = np.array([1, 2, 5, 6])[random.integers(4, size=300)]
+    X = np.searchsorted([1, 2, 5, 6], y)[:, None] + random.normal(size=(300, 2))
+    if method is None:
+        assert not hasattr(SVMOrdinal(), "predict_proba")
+        assert not hasattr(SVMOrdinal(loss="logistic", form="explicit"), "predict_proba")
+        ratings = SVMOrdinal(loss="logistic").fit(X, y)
+        above = 1 / (1 + np.exp(ratings.cuts_ - ratings.scores(X)[:, None]))
+        expected = -np.diff(np.hstack([np.ones((300, 1)), above, np.zeros((300, 1))]), axis=1)
+        assert np.allclose(ratings.predict_proba(X), expected)
+    else:
+        ratings = SVMOrdinal(probability=method).fit(X, y)
+        assert (ratings.scores(X) == SVMOrdinal().fit(X, y).scores(X)).all()
+    found = ratings.predict_proba(X)
+    assert found.shape == (300, 4) and (found >= 0).all() and np.allclose(found.sum(axis=1), 1)
+    assert (found.argmax(axis=1) == np.searchsorted([1, 2, 5, 6], y)).mean() > 0.5
+    assert np.allclose(ratings.predict_log_proba(X[:5]), np.log(found[:5]))
+
+
+def test_weights_of_ratings_are_used_in_three_ways():
+    random = np.random.default_rng(3)
+    X = random.normal(size=(120, 3))
+    y = np.digitize(X[:, 0] + 0.3 * random.normal(size=120), [-0.5, 0.5])
+    weights = random.integers(1, 4, size=120).astype(float)
+    slack, copies, margin = (
+        SVMOrdinal(weight_as=way, tol=1e-6).fit(X, y, sample_weight=weights) for way in ("slack", "copies", "margin")
+    )
+    assert np.isclose(slack.objective_, copies.objective_, rtol=1e-5)
+    assert not np.isclose(slack.objective_, margin.objective_, rtol=1e-2)
+    with pytest.raises(ValueError, match="weight_as"):
+        SVMOrdinal(weight_as="price").fit(X, y)

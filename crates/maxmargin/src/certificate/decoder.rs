@@ -141,6 +141,7 @@ impl Decoder {
             Decoder::Sign(_) => Some(Coupling::Complement),
             Decoder::Code(CodeDecoder { code: OutputCode::OneVsOne { .. }, .. }) => Some(Coupling::Pairs),
             Decoder::Largest(_) | Decoder::Code(_) => Some(Coupling::Normalised),
+            Decoder::Cuts { .. } => Some(Coupling::Cuts),
             _ => None,
         }
     }
@@ -150,6 +151,9 @@ impl Decoder {
         match self {
             Decoder::Code(decoder) if self.coupling() == Some(Coupling::Normalised) => {
                 Cow::Owned(decoder.class_scores(scores))
+            }
+            Decoder::Cuts { cuts, .. } => {
+                Cow::Owned(scores.iter().flat_map(|score| cuts.iter().map(move |cut| score - cut)).collect())
             }
             _ => Cow::Borrowed(scores),
         }

@@ -10,10 +10,10 @@ mod scorer;
 mod viterbi;
 mod witness;
 
-pub(crate) use calibration::binned;
 pub use calibration::{
     Bin, Calibration, Coupling, Map, Probability, Scored, Sigmoid, Steps, coupled_pairs, reliability_curve,
 };
+pub(crate) use calibration::{binned, of_cuts};
 pub use decoder::Decoder;
 pub use decoding::{CodeDecoder, Decoding};
 pub use grammar::{Grammar, Markov, Symbol, Unary};

@@ -191,13 +191,13 @@ impl Answers<'_> {
 
     /// The same, given the settings of the model: they tell whether scores are log-odds.
     pub fn trained_with(self, settings: &Settings) -> Self {
-        let odds = (self.predictions.is_some() && self.ranked.is_none()) || settings.method() == Some(Method::Compare);
+        let odds = self.predictions.is_some() || settings.method() == Some(Method::Compare);
         let probable = self.probable || odds && settings.loss == Loss::Logistic;
-        // Scores of several classes are log-odds only in some forms.
+        // Scores of several classes and ranks are log-odds only in some forms.
         let outputs = self.scores.len() / self.codes.len().max(1);
         let odds = own(settings, &self.decoder).is_some_and(|own| own == outputs);
-        let probabilities = (odds && probable).then(|| of_odds(&self.scores, outputs));
-        let probable = probable && (odds || !self.several());
+        let probabilities = (odds && probable).then(|| of_odds(&self.scores, outputs, &self.decoder));
+        let probable = probable && (odds || !(self.several() || self.ranked.is_some()));
         Answers { probable, probabilities, ..self }
     }
 
@@ -242,6 +242,14 @@ impl Answers<'_> {
                     (Some((truth, names)), Some(groups)) => judged.with_tags(TagNames { truth, names }, groups),
                     _ => judged,
                 }
+            }
+            Some(predictions)
+                if self.ranked.is_some()
+                    && (*metric == Metric::LogLoss || metric.needs() == Needs::Probabilities)
+                    && self.probabilities.is_some() =>
+            {
+                let judged = Judged::classes(&self.codes, self.classes, predictions).with_known(self.known());
+                Judged { probabilities: self.probabilities.as_deref(), ..judged }
             }
             // Errors are those of the predicted ranks, and orders those of the scores.
             Some(_) if self.ranked.is_some() && metric.needs() != Needs::Predictions => {

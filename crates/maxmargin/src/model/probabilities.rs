@@ -1,12 +1,13 @@
 //! Probabilities of the classes: from a calibration, or from a loss whose scores are log-odds.
 
 use super::{Decoder, Model};
+use crate::certificate::of_cuts;
 use crate::data::Dataset;
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::Cancel;
 use crate::settings::{Settings, TaskSettings};
-use crate::task::Multiclass;
+use crate::task::{Multiclass, OrdinalForm};
 
 impl Model {
     /// Whether it has a probability for each class.
@@ -31,7 +32,7 @@ impl Model {
         self.check_probabilities()?;
         match (&self.calibration, own(&self.settings, &self.decoder)) {
             (Some(calibration), _) => Ok(calibration.probabilities(&self.decoder.to_calibrate(scores))),
-            (None, Some(classes)) => Ok(of_odds(scores, classes)),
+            (None, Some(outputs)) => Ok(of_odds(scores, outputs, &self.decoder)),
             (None, None) => Err(Error::new(Code::Internal, "a model without probabilities passed the check")),
         }
     }
@@ -41,16 +42,25 @@ impl Model {
         if self.has_probabilities() {
             return Ok(());
         }
-        Err(Error::new(Code::Unsupported, "the scores of this model are no probabilities, and none were fitted")
-            .help("train a classifier with ⟦probability=platt⟧ or ⟦probability=isotonic⟧, or with ⟦loss=logistic⟧"))
+        Err(Error::new(Code::Unsupported, "the scores of this model are no probabilities, and none were fitted").help(
+            "train a classifier, or ratings of the implicit form, with ⟦loss=logistic⟧, or any classifier and ratings \
+                 with ⟦probability=platt⟧ or ⟦probability=isotonic⟧",
+        ))
     }
 }
 
-/// Number of scores of a row, if the scores of a classifier are log-odds.
+/// Number of scores of a row, if the scores of a classifier are log-odds, or their distances from the cuts of ratings. With
+/// the explicit form, a row tells its two neighbouring cuts alone, so that there they are none.
 pub(super) fn own(settings: &Settings, decoder: &Decoder) -> Option<usize> {
-    let TaskSettings::Classify(task) = &settings.task else { return None };
+    if settings.loss != Loss::Logistic {
+        return None;
+    }
+    let task = match &settings.task {
+        TaskSettings::Classify(task) => task,
+        TaskSettings::Ordinal(task) => return (task.form == OrdinalForm::Implicit).then_some(1),
+        _ => return None,
+    };
     match decoder {
-        _ if settings.loss != Loss::Logistic => None,
         Decoder::Sign(_) => Some(1),
         Decoder::Largest(labels) if task.multiclass(settings.loss) == Multiclass::Joint => Some(labels.len()),
         _ => None,
@@ -58,8 +68,12 @@ pub(super) fn own(settings: &Settings, decoder: &Decoder) -> Option<usize> {
 }
 
 /// The probabilities of scores that are log-odds: one score a row, that of the second of two classes, or one for each
-/// class, whose differences are log-odds.
-pub(super) fn of_odds(scores: &[f64], outputs: usize) -> Vec<f64> {
+/// class, whose differences are log-odds. Of ratings, the distance from a cut is the log-odds of a rank above it.
+pub(super) fn of_odds(scores: &[f64], outputs: usize, decoder: &Decoder) -> Vec<f64> {
+    if let Some((cuts, _)) = decoder.cuts() {
+        let of_row = |score: f64| of_cuts(cuts.iter().map(move |cut| softened(score - cut, 0.0)));
+        return scores.iter().flat_map(|&score| of_row(score)).collect();
+    }
     if outputs == 1 {
         return scores.iter().flat_map(|&score| [softened(0.0, score), softened(score, 0.0)]).collect();
     }
@@ -83,9 +97,11 @@ fn softened(own: f64, other: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Labels;
 
     #[test]
     fn log_odds_become_probabilities() {
+        let of_odds = |scores: &[f64], outputs: usize| of_odds(scores, outputs, &Decoder::Rank);
         for score in [-900.0, -3.0, 0.0, 0.5, 40.0, 900.0] {
             let found = of_odds(&[score], 1);
             assert!((found[0] + found[1] - 1.0).abs() < 1e-15, "{found:?}");
@@ -95,5 +111,17 @@ mod tests {
         let found = of_odds(&[1.0, 2.0, 3.0, 800.0, 0.0, 0.0], 3);
         let sum: f64 = [1.0, 2.0, 3.0f64].iter().map(|score| score.exp()).sum();
         assert!((found[1] - 2.0f64.exp() / sum).abs() < 1e-15 && found[3] == 1.0);
+    }
+
+    #[test]
+    fn distances_from_cuts_are_log_odds_of_higher_ranks() {
+        let ranks = Labels::new(["1", "2", "4"].map(String::from).to_vec());
+        let decoder = Decoder::Cuts { cuts: vec![-1.0, 0.5], ranks };
+        let sigma = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let found = of_odds(&[0.3, -2.0], 1, &decoder);
+        for (own, score) in found.chunks(3).zip([0.3f64, -2.0]) {
+            let expected = [1.0 - sigma(score + 1.0), sigma(score + 1.0) - sigma(score - 0.5), sigma(score - 0.5)];
+            assert!(own.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15), "{own:?} {expected:?}");
+        }
     }
 }

@@ -155,6 +155,7 @@ impl Settings {
     pub fn probability(&self) -> Option<Probability> {
         match &self.task {
             TaskSettings::Classify(task) => task.probability,
+            TaskSettings::Ordinal(task) => task.probability,
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use crate::model::{Answers, Mapped, Model, Scorer};
 use crate::random::Random;
 use crate::run::{Cancel, Silent};
 use crate::settings::{Regularisation, Settings, Solver};
-use crate::solve::{Run, check_values};
+use crate::solve::{Run, check_values, plan};
 use crate::wording::counted;
 use std::sync::Arc;
 
@@ -142,7 +142,6 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
         ..model.settings.clone()
     };
     let (learned, judged) = samples(data, model.settings.seed)?;
-    let solver = choose_solver(&mapped_settings, learned.shape())?;
     cancel.check()?;
 
     let plain = Scaling::default();
@@ -152,6 +151,8 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     let (learned_mapped, judged_mapped) = (mapped(&learned_design)?, mapped(&judged_design)?);
     let posed = Posed::new(&BuiltIn, &learned, &mapped_settings)?;
     posed.check_range()?;
+    // What the problem offers is known only now: two classes have one score, several may have one each.
+    let solver = plan(posed.problem.abilities(), &mapped_settings, learned.shape())?;
     let metric = match (model.decoder.classes(), model.decoder.labels()) {
         (None, None) => Metric::PairAccuracy,
         _ => Metric::Accuracy,
@@ -180,8 +181,8 @@ fn compare(model: &Model, map: &Arc<FeatureMap>, data: &Dataset, cancel: &Cancel
     let all: Vec<usize> = (0..judged_mapped.rows()).collect();
     let scores = judged_mapped.scores_of(&all, &solution.weights, posed.problem.shape().outputs);
     let approximate = value(scores, &constant_terms(&posed, &solution.thresholds))?;
-    let solver = choose_solver(&exact_settings, learned.shape())?;
     let posed = Posed::new(&BuiltIn, &learned, &exact_settings)?;
+    let solver = plan(posed.problem.abilities(), &exact_settings, learned.shape())?;
     let mut run = Run {
         design: &learned_design,
         settings: &exact_settings,

@@ -1,4 +1,4 @@
-//! Probabilities of a classifier, fitted on scores of rows that a model did not learn from.
+//! Probabilities of a classifier or of ratings, fitted on scores of rows that a model did not learn from.
 //!
 //! The rows are split into folds that keep the shares of classes and whole groups. A model without each fold scores the
 //! rows of that fold, and one calibration is fitted on all these scores. It belongs to the model of all rows. Cost: as
@@ -10,7 +10,8 @@
 //!
 //! What is fitted depends on the decoder ([`Decoder::coupling`]): the one score of two classes, a score for each class,
 //! or with one-vs-one a score for each pair of classes. Other output codes have the scores of classes that they are
-//! decoded to.
+//! decoded to. Ratings have the distance of the score from each cut. In a model without some rank, one cut stands between
+//! its neighbours, and counts as that above the lower one.
 
 use super::{HeldOut, Training};
 use crate::certificate::{Calibration, Coupling, Decoder, Scored};
@@ -19,7 +20,7 @@ use crate::error::{Code, Error, Result};
 use crate::kernel::KernelKind;
 use crate::model::Model;
 use crate::run::{Cancel, Silent};
-use crate::settings::{ClassifySettings, Settings, TaskSettings};
+use crate::settings::{ClassifySettings, OrdinalSettings, Settings, TaskSettings};
 use crate::task::{ClassWeight, WeightAs};
 
 /// Number of folds, or fewer if there are fewer rows or groups.
@@ -54,12 +55,10 @@ pub(super) fn calibration(
     cancel: &Cancel,
 ) -> Result<Option<Calibration>> {
     let (data, settings) = (training.data, training.settings);
-    let (Some(method), TaskSettings::Classify(task)) = (settings.probability(), &settings.task) else {
-        return Ok(None);
-    };
+    let Some(method) = settings.probability() else { return Ok(None) };
     let unfit = || Error::new(Code::Internal, "a classifier has no scores to fit probabilities to");
     let coupling = model.decoder.coupling().ok_or_else(unfit)?;
-    let (codes, classes): (Vec<u32>, usize) = match (&model.decoder, model.decoder.labels()) {
+    let (codes, classes): (Vec<u32>, usize) = match (&model.decoder, labels_of(&model.decoder)) {
         (Decoder::Sign(two), _) => {
             let signs = two.signs(data.targets())?;
             (signs.into_iter().map(|sign| u32::from(sign > 0)).collect(), 2)
@@ -84,17 +83,17 @@ pub(super) fn calibration(
             left_out[row] = !known[codes[row] as usize];
         }
         let several = known.iter().filter(|known| **known).count() > 1;
-        let task = if several { plain(task, settings, &part, coupling)? } else { None };
+        let task = if several { plain(settings, &part, coupling)? } else { None };
         let Some(task) = task else {
             held.iter().for_each(|&row| left_out[row] = true);
             continue;
         };
-        let settings = Settings { task: task.into(), ..settings.clone() };
+        let settings = Settings { task, ..settings.clone() };
         let fold = Training { data: &part, settings: &settings, start: None, held_out, ..*training };
         let found = fold.run(&mut Silent, cancel)?.model;
         let own = found.scores_until(&data.subset(held)?, cancel)?;
         let own = found.decoder.to_calibrate(&own);
-        let places = match (model.decoder.labels(), found.decoder.labels()) {
+        let places = match (labels_of(&model.decoder), labels_of(&found.decoder)) {
             (Some(all), Some(some)) => places(coupling, all, some),
             _ => vec![0],
         };
@@ -112,7 +111,7 @@ pub(super) fn calibration(
     let scores: Vec<f64> = kept.iter().flat_map(|row| &scores[row * outputs..(row + 1) * outputs]).copied().collect();
     let own: Vec<u32> = kept.iter().map(|&row| codes[row]).collect();
     // A margin says nothing about how much a row counts, unless it is zero.
-    let importance = |weight: f64| match task.weight_as {
+    let importance = |weight: f64| match settings.task.weight_as() {
         WeightAs::Margin => f64::from(u8::from(weight > 0.0)),
         WeightAs::Slack | WeightAs::Copies => weight,
     };
@@ -123,12 +122,20 @@ pub(super) fn calibration(
     Ok(Some(Calibration { folds: parts.len(), left_out: (codes.len() - kept.len()) as u64, ..found }))
 }
 
+/// The classes of a model that has several of them, or its ranks.
+fn labels_of(decoder: &Decoder) -> Option<&Labels> {
+    decoder.labels().or(decoder.cuts().map(|(_, ranks)| ranks))
+}
+
 /// Where the scores of a model that knows some of the classes stand among those of all classes, in the same order.
 fn places(coupling: Coupling, all: &Labels, some: &Labels) -> Vec<usize> {
     let by_label = all.places();
     let known: Vec<usize> = some.names().iter().filter_map(|name| by_label.of(name)).collect();
-    if coupling != Coupling::Pairs {
-        return known;
+    match coupling {
+        // The cut above each rank but the last.
+        Coupling::Cuts => return known[..known.len().saturating_sub(1)].to_vec(),
+        Coupling::Complement | Coupling::Normalised => return known,
+        Coupling::Pairs => {}
     }
     let with_later = |(at, &first): (usize, &usize)| {
         known[at + 1..].iter().map(move |&second| column_of_pair(all.len(), first, second)).collect::<Vec<_>>()
@@ -138,24 +145,33 @@ fn places(coupling: Coupling, all: &Labels, some: &Labels) -> Vec<usize> {
 
 /// The settings of the task for a fold: without a calibration of its own, with the same kinds of scores even if only
 /// two classes are left, and with the weights and costs of the classes that are left. None if these cost nothing.
-fn plain(
-    task: &ClassifySettings,
-    settings: &Settings,
-    part: &Dataset,
-    coupling: Coupling,
-) -> Result<Option<ClassifySettings>> {
-    let mut task = ClassifySettings { probability: None, ..task.clone() };
-    if coupling != Coupling::Complement {
-        task.multiclass = Some(task.multiclass(settings.loss));
-        let labels = Labels::find(part.targets())?;
-        if let ClassWeight::ByLabel(weights) = &mut task.class_weight {
+fn plain(settings: &Settings, part: &Dataset, coupling: Coupling) -> Result<Option<TaskSettings>> {
+    let kept = |weights: &ClassWeight| -> Result<ClassWeight> {
+        let mut weights = weights.clone();
+        if let ClassWeight::ByLabel(weights) = &mut weights {
+            let labels = Labels::find(part.targets())?;
             let places = labels.places();
             weights.retain(|label, _| places.of(label).is_some());
         }
-        if let Some(costs) = &task.cost_matrix {
-            let Some(among) = costs.among(&labels) else { return Ok(None) };
-            task.cost_matrix = Some(among);
+        Ok(weights)
+    };
+    match &settings.task {
+        TaskSettings::Classify(task) => {
+            let mut task = ClassifySettings { probability: None, ..task.clone() };
+            if coupling != Coupling::Complement {
+                task.multiclass = Some(task.multiclass(settings.loss));
+                task.class_weight = kept(&task.class_weight)?;
+                if let Some(costs) = &task.cost_matrix {
+                    let Some(among) = costs.among(&Labels::find(part.targets())?) else { return Ok(None) };
+                    task.cost_matrix = Some(among);
+                }
+            }
+            Ok(Some(task.into()))
         }
+        TaskSettings::Ordinal(task) => {
+            let class_weight = kept(&task.class_weight)?;
+            Ok(Some(OrdinalSettings { probability: None, class_weight, ..task.clone() }.into()))
+        }
+        _ => Ok(None),
     }
-    Ok(Some(task))
 }

@@ -8,7 +8,7 @@ use maxmargin::loss::Loss;
 use maxmargin::metric::Metric;
 use maxmargin::model::{Answers, Calibration, Coupling, Decoding, Map, Model, Probability};
 use maxmargin::run::{Cancel, Silent};
-use maxmargin::settings::{ClassifySettings, Regularisation, Settings};
+use maxmargin::settings::{ClassifySettings, OrdinalForm, OrdinalSettings, Regularisation, Settings};
 use maxmargin::task::{Multiclass, WeightAs};
 use maxmargin::train::train;
 
@@ -246,4 +246,75 @@ fn damaged_probabilities_are_refused() {
     let mut model = fit(&data, &settings(Some(Probability::Platt), Loss::Hinge));
     model.calibration.as_mut().unwrap().maps.pop();
     assert!(model.to_bytes().is_err());
+}
+
+/// Ratings, whose targets rise with the sum of their features.
+fn rated(rows: usize, ranks: &[f64], seed: u64) -> Dataset {
+    let mut numbers = Numbers::new(seed);
+    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let rank = row % ranks.len();
+        values.extend((0..2).map(|_| rank as f64 + 2.0 * (numbers.next() - 0.5)));
+        targets.push(ranks[rank]);
+    }
+    Dataset::new(Matrix::DenseF64(Dense::new(values, rows, 2).unwrap()), Targets::Real(targets.into())).unwrap()
+}
+
+#[test]
+fn ratings_have_a_distribution_over_their_ranks() {
+    let ranks = [1.0, 2.0, 5.0, 6.0];
+    let (data, fresh) = (rated(240, &ranks, 31), rated(200, &ranks, 32));
+    let ratings = |form, probability, loss| {
+        let task = OrdinalSettings { form, probability, ..OrdinalSettings::default() };
+        Settings { loss, tolerance: 1e-4, ..Settings::of(task) }
+    };
+    let log_loss = |model: &Model| Answers::new(model, &fresh).unwrap().evaluate(&Metric::LogLoss);
+    for form in OrdinalForm::ALL {
+        let plain = fit(&data, &ratings(form, None, Loss::Hinge));
+        assert_eq!(plain.probabilities(&fresh).unwrap_err().code(), Code::Unsupported);
+        assert_eq!(log_loss(&plain).unwrap_err().code(), Code::MetricMismatch);
+        for method in Probability::ALL {
+            let model = fit(&data, &ratings(form, Some(method), Loss::Hinge));
+            assert_eq!(model.scores(&fresh).unwrap(), plain.scores(&fresh).unwrap());
+            let found = model.probabilities(&fresh).unwrap();
+            assert_eq!(found.len(), 200 * ranks.len());
+            for own in found.chunks(ranks.len()) {
+                assert!((own.iter().sum::<f64>() - 1.0).abs() < 1e-12 && own.iter().all(|&share| share >= 0.0));
+            }
+            let loss = log_loss(&model).unwrap().value;
+            assert!(loss < 0.8 * 4f64.ln(), "{form:?} {method:?} {loss}");
+            assert!(Answers::new(&model, &fresh).unwrap().evaluate(&Metric::Mae).unwrap().value < 1.0);
+            let read = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
+            assert_eq!(read.probabilities(&fresh).unwrap(), found);
+        }
+    }
+    // The logistic loss over all cuts has probabilities of its own: those of the ranks above a cut are σ(s − b).
+    let model = fit(&data, &ratings(OrdinalForm::Implicit, None, Loss::Logistic));
+    let (cuts, _) = model.decoder.cuts().unwrap();
+    let (scores, found) = (model.scores(&fresh).unwrap(), model.probabilities(&fresh).unwrap());
+    for (score, own) in scores.iter().zip(found.chunks(ranks.len())) {
+        for (cut, b) in cuts.iter().enumerate() {
+            let above: f64 = own[cut + 1..].iter().sum();
+            assert!((above - 1.0 / (1.0 + (b - score).exp())).abs() < 1e-12);
+        }
+    }
+    let loss = log_loss(&model).unwrap().value;
+    let truth: Vec<usize> = (0..200).map(|row| row % ranks.len()).collect();
+    let expected = -found.chunks(4).zip(truth).map(|(own, rank)| own[rank].ln()).sum::<f64>() / 200.0;
+    assert!((loss - expected).abs() < 1e-12);
+    let explicit = fit(&data, &ratings(OrdinalForm::Explicit, None, Loss::Logistic));
+    assert_eq!(explicit.probabilities(&fresh).unwrap_err().code(), Code::Unsupported);
+    assert_eq!(log_loss(&explicit).unwrap_err().code(), Code::MetricMismatch);
+}
+
+#[test]
+fn a_rank_with_a_single_row_is_left_out_of_the_fit() {
+    let data = rated(121, &[1.0, 2.0, 3.0], 41);
+    let targets: Vec<f64> = (0..121).map(|row| if row == 60 { 9.0 } else { (1 + row % 3) as f64 }).collect();
+    let data = data.with_targets(Targets::Real(targets.into())).unwrap();
+    let task = OrdinalSettings { probability: Some(Probability::Platt), ..OrdinalSettings::default() };
+    let model = fit(&data, &Settings::of(task));
+    let calibration = model.calibration.as_ref().unwrap();
+    assert_eq!((calibration.left_out, calibration.classes, calibration.maps.len()), (1, 4, 1));
+    assert_eq!(model.probabilities(&data).unwrap().len(), 121 * 4);
 }

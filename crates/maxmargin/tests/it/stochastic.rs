@@ -1,14 +1,14 @@
 //! Stochastic solvers through `train`: how close they come, when they stop, and what they claim.
 
-use crate::made::{fit, graded, two_classes};
-use maxmargin::data::{Dataset, Dense, Matrix, Scale};
+use crate::made::{Numbers, fit, graded, two_classes};
+use maxmargin::data::{Dataset, Dense, Matrix, Scale, Targets};
 use maxmargin::error::Code;
 use maxmargin::loss::Loss;
 use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Event, Observer, Silent};
-use maxmargin::settings::{Regularisation, Settings, Solver, Stochastic, Task};
+use maxmargin::settings::{ClassifySettings, Regularisation, Settings, Solver, Stochastic, Task};
 use maxmargin::solve::{EarlyStopping, Sample, Schedule, Stop};
-use maxmargin::task::Intercept;
+use maxmargin::task::{Intercept, Multiclass};
 use maxmargin::train::{HeldOut, Trained, train};
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -59,6 +59,95 @@ fn classifiers_come_within_five_per_cent_of_the_certified_optimum() {
         assert_near(&data, &Settings { scale: Scale::Standard, ..classifier(Loss::Hinge, 0.01) }, 1.05);
         assert_near(&data, &Settings { scale: Scale::UnitRows, ..classifier(Loss::Hinge, 0.1) }, 1.05);
     }
+}
+
+/// Rows of four classes in overlapping clouds.
+fn four_classes(rows: usize) -> Dataset {
+    let mut numbers = Numbers::new(5);
+    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let class = row % 4;
+        values.extend((0..8).map(|column| f64::from(u8::from(column % 4 == class)) + 2.0 * (numbers.next() - 0.5)));
+        targets.push(class as f64);
+    }
+    Dataset::new(Matrix::DenseF64(Dense::new(values, rows, 8).unwrap()), Targets::Real(targets.into())).unwrap()
+}
+
+#[test]
+fn several_classes_in_one_problem_come_within_five_per_cent_of_the_certified_optimum() {
+    let data = four_classes(1200);
+    let forms = [
+        (Multiclass::Joint, Loss::Hinge),
+        (Multiclass::Joint, Loss::Logistic),
+        (Multiclass::WestonWatkins, Loss::Hinge),
+        (Multiclass::WestonWatkins, Loss::SquaredHinge),
+    ];
+    for (form, loss) in forms {
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised] {
+            for scale in [Scale::None, Scale::Standard] {
+                let task = ClassifySettings { multiclass: Some(form), intercept, ..ClassifySettings::default() };
+                let c = Regularisation::C(0.01);
+                let settings = Settings { loss, scale, regularisation: c, ..Settings::of(task) };
+                let certified = fit(&data, &Settings { tolerance: 1e-4, ..settings.clone() }).model.certificate;
+                for solver in SOLVERS {
+                    let trained = fit(&data, &settings.clone().with_solver(solver));
+                    let reached = trained.model.certificate.objective;
+                    let best = certified.objective;
+                    assert!(reached <= 1.05 * best, "{solver:?} {settings:?}: {reached} {best}");
+                    assert!(reached >= certified.lower_bound.unwrap(), "{solver:?}: below what was proven");
+                    let found = trained.model.verify(&data).expect("verifies");
+                    assert!((found.objective - reached).abs() <= 1e-9 * reached && found.lower_bound.is_none());
+                    let mut altered = trained.model.clone();
+                    altered.certificate.objective *= 0.999;
+                    assert_eq!(altered.verify(&data).expect_err("altered").code(), Code::CertificateMismatch);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_of_several_classes_moves_the_right_class_and_the_worst_one() {
+    // One row of each of three classes, and one step each: the first by the definition, from zero.
+    let rows = Matrix::DenseF64(Dense::new(vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0], 3, 2).unwrap());
+    let data = Dataset::new(rows, Targets::Real(vec![1.0, 2.0, 3.0].into())).unwrap();
+    let task = ClassifySettings {
+        multiclass: Some(Multiclass::Joint),
+        intercept: Intercept::None,
+        ..ClassifySettings::default()
+    };
+    let stochastic = Stochastic { rate: Some(0.5), schedule: Some(Schedule::Constant), ..Stochastic::default() };
+    let settings = Settings { regularisation: Regularisation::C(1.0), stochastic, ..Settings::of(task) };
+    // A stochastic solver brings its own number of passes.
+    let settings = Settings { max_passes: 1, ..settings.with_solver(Solver::Sgd) };
+    let model = fit(&data, &settings).model;
+    let found = model.scorer.weights().unwrap();
+    // Every order of the three rows, by hand: w ← (1 − η/3)·w, then η·x to the right class and −η·x to the worst.
+    let x = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]];
+    let mut any = false;
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut w = [[0.0f64; 3]; 2];
+        for row in order {
+            let score = |class: usize| (0..2).map(|k| w[k][class] * x[row][k]).sum::<f64>();
+            let others = (0..3).filter(|&class| class != row);
+            let worst = others.fold(None, |best: Option<usize>, class| match best {
+                Some(best) if score(best) >= score(class) => Some(best),
+                _ => Some(class),
+            });
+            let worst = worst.unwrap();
+            let violated = 1.0 + score(worst) - score(row) > 0.0;
+            for k in 0..2 {
+                w[k].iter_mut().for_each(|w| *w *= 1.0 - 0.5 / 3.0);
+                if violated {
+                    w[k][row] += 0.5 * x[row][k];
+                    w[k][worst] -= 0.5 * x[row][k];
+                }
+            }
+        }
+        let flat = w.concat();
+        any |= flat.iter().zip(found).all(|(a, b)| (a - b).abs() < 1e-12);
+    }
+    assert!(any, "{found:?}");
 }
 
 #[test]

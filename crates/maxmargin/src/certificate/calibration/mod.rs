@@ -4,7 +4,8 @@
 //! a probability: a sigmoid (Platt) or steps with lines between them (isotonic). With two classes that share a score
 //! there is one map. With a score for each class there is one for each class; its number is the distance of the score
 //! from the largest of the others. With a score for each pair of classes there is one for each pair. The probabilities
-//! of the maps are coupled so that those of a row sum to one.
+//! of the maps are coupled so that those of a row sum to one. Ratings have one map for all cuts: from the distance of the
+//! score to a cut, it gives the probability of a rank above the cut.
 
 mod coupling;
 mod isotonic;
@@ -54,6 +55,8 @@ pub enum Coupling {
     Normalised,
     /// A score for each pair of classes, in the order (0, 1), (0, 2), …, (1, 2), …; positive means the first one.
     Pairs,
+    /// The distance of the score from each cut between neighbouring ranks. All of them have one map.
+    Cuts,
 }
 
 impl Coupling {
@@ -63,7 +66,13 @@ impl Coupling {
             Coupling::Complement => 1,
             Coupling::Normalised => classes,
             Coupling::Pairs => classes * classes.saturating_sub(1) / 2,
+            Coupling::Cuts => classes.saturating_sub(1),
         }
+    }
+
+    /// Number of maps.
+    fn maps(self, classes: usize) -> usize {
+        if self == Coupling::Cuts { 1 } else { self.outputs(classes) }
     }
 }
 
@@ -104,7 +113,7 @@ pub struct Calibration {
     pub coupling: Coupling,
     /// Number of classes.
     pub classes: usize,
-    /// The maps, one for each score of a row.
+    /// The maps: one for each score of a row, or one for all cuts.
     pub maps: Vec<Map>,
     /// Number of folds whose held-out scores it was fitted on; 0 if it was fitted on scores from elsewhere.
     #[serde(default)]
@@ -133,7 +142,7 @@ pub struct Scored<'a> {
 }
 
 impl Calibration {
-    /// Fits one map for each score of a row.
+    /// Fits its maps.
     pub fn fit(method: Probability, coupling: Coupling, scored: Scored<'_>) -> Result<Calibration> {
         let Scored { scores, codes, weights, classes } = scored;
         let outputs = coupling.outputs(classes);
@@ -145,18 +154,25 @@ impl Calibration {
         }
         let pairs = if coupling == Coupling::Pairs { pairs_of(classes) } else { Vec::new() };
         let leaders: Vec<Option<Leader>> = scores.chunks_exact(outputs).map(|own| coupling.leader(own)).collect();
-        let maps = parallel::map(outputs, |output| {
+        let maps = parallel::map(coupling.maps(classes), |output| {
             let mut sample = Sample::default();
             for (row, own) in scores.chunks_exact(outputs).enumerate() {
                 let class = codes[row] as usize;
+                let weight = weights.map_or(1.0, |weights| weights[row]);
+                if coupling == Coupling::Cuts && weight > 0.0 {
+                    let known = own.iter().enumerate().filter(|(_, number)| !number.is_nan());
+                    known.for_each(|(cut, &number)| sample.push(number, class > cut, weight));
+                    continue;
+                }
                 let positive = match coupling {
                     Coupling::Complement => class == 1,
                     Coupling::Normalised => class == output,
                     Coupling::Pairs if class != pairs[output].0 && class != pairs[output].1 => continue,
                     Coupling::Pairs => class == pairs[output].0,
+                    // A row that weighs nothing.
+                    Coupling::Cuts => continue,
                 };
                 let number = number(own, output, leaders[row].as_ref());
-                let weight = weights.map_or(1.0, |weights| weights[row]);
                 if !number.is_nan() && weight > 0.0 {
                     sample.push(number, positive, weight);
                 }
@@ -215,6 +231,14 @@ impl Calibration {
                 }
             }
             Coupling::Pairs => coupled_pairs(self.classes, &(0..self.maps.len()).map(share).collect::<Vec<_>>()),
+            Coupling::Cuts => {
+                let shares = of_cuts(scores.iter().map(|&number| self.maps[0].probability(number)));
+                match self.method {
+                    Probability::Platt => shares,
+                    // Where steps are flat, a rank would have no share at all.
+                    Probability::Isotonic => at_least(shares, 1.0 / (self.rows as f64 + 2.0)),
+                }
+            }
         }
     }
 
@@ -222,10 +246,31 @@ impl Calibration {
     pub(crate) fn is_valid(&self) -> bool {
         self.classes >= 2
             && (self.coupling != Coupling::Complement || self.classes == 2)
-            && self.maps.len() == self.coupling.outputs(self.classes)
+            && self.maps.len() == self.coupling.maps(self.classes)
             && self.maps.iter().all(Map::is_valid)
             && self.bins.iter().all(|bin| [bin.weight, bin.probability, bin.share].iter().all(|part| part.is_finite()))
     }
+}
+
+/// The probabilities of ranks, given those of a rank above each cut, which never rise from cut to cut.
+pub(crate) fn of_cuts(above: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut before = 1.0;
+    let mut shares: Vec<f64> = above
+        .map(|above| {
+            let above = above.min(before);
+            let share = before - above;
+            before = above;
+            share
+        })
+        .collect();
+    shares.push(before);
+    shares
+}
+
+/// Raises small shares to a least one, and divides by their sum.
+fn at_least(shares: Vec<f64>, least: f64) -> Vec<f64> {
+    let sum: f64 = shares.iter().map(|share| share.max(least)).sum();
+    shares.into_iter().map(|share| share.max(least) / sum).collect()
 }
 
 /// The class with the largest score of a row, this score, and the largest of the others. A score that does not exist is
@@ -312,7 +357,8 @@ mod tests {
 
     #[test]
     fn probabilities_of_every_coupling_sum_to_one_and_follow_the_scores() {
-        for (coupling, classes) in [(Coupling::Complement, 2), (Coupling::Normalised, 4), (Coupling::Pairs, 4)] {
+        let all = [(Coupling::Complement, 2), (Coupling::Normalised, 4), (Coupling::Pairs, 4), (Coupling::Cuts, 4)];
+        for (coupling, classes) in all {
             let outputs = coupling.outputs(classes);
             let (mut scores, codes) = scored(classes, outputs, 400);
             let pairs = pairs_of(classes);
@@ -324,12 +370,16 @@ mod tests {
                     Coupling::Pairs => own.iter_mut().zip(&pairs).for_each(|(score, pair)| {
                         *score += f64::from(u8::from(pair.0 == class)) - f64::from(u8::from(pair.1 == class));
                     }),
+                    Coupling::Cuts => {
+                        let score = 1.5 * class as f64 + own[0];
+                        own.iter_mut().enumerate().for_each(|(cut, own)| *own = score - 1.5 * cut as f64 - 0.75);
+                    }
                 }
             }
             for method in Probability::ALL {
                 let scored = Scored { scores: &scores, codes: &codes, weights: None, classes };
                 let found = Calibration::fit(method, coupling, scored).expect("fits");
-                assert!(found.is_valid() && found.maps.len() == outputs);
+                assert!(found.is_valid() && found.maps.len() == coupling.maps(classes));
                 let probabilities = found.probabilities(&scores);
                 let mut loss = 0.0;
                 for (row, own) in probabilities.chunks_exact(classes).enumerate() {
@@ -382,6 +432,23 @@ mod tests {
         let found = many.probabilities(&scores.repeat(80));
         assert!((found.iter().sum::<f64>() - 80.0).abs() < 1e-6);
         assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn ranks_share_what_is_left_between_their_cuts() {
+        let found = of_cuts([0.9, 0.6, 0.7, 0.1].into_iter());
+        let expected = [0.1, 0.3, 0.0, 0.5, 0.1];
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15), "{found:?}");
+        // All cuts together are one sample of two classes.
+        let numbers = [0.5, -1.0, 1.5, 0.2, -0.4, -2.0, f64::NAN, 0.3];
+        let scored =
+            Scored { scores: &numbers, codes: &[1, 2, 0, 1], weights: Some(&[1.0, 2.0, 1.0, 3.0]), classes: 3 };
+        let found = Calibration::fit(Probability::Platt, Coupling::Cuts, scored).expect("fits");
+        let (numbers, codes) = ([0.5, -1.0, 1.5, 0.2, -0.4, -2.0, 0.3], [1, 0, 1, 1, 0, 0, 0]);
+        let weights = Some(&[1.0, 1.0, 2.0, 2.0, 1.0, 1.0, 3.0][..]);
+        let pairs = Scored { scores: &numbers, codes: &codes, weights, classes: 2 };
+        let two = Calibration::fit(Probability::Platt, Coupling::Complement, pairs).expect("fits");
+        assert_eq!(found.maps, two.maps);
     }
 
     #[test]

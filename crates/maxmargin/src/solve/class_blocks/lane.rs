@@ -2,7 +2,7 @@
 
 use super::block::{BlockForm, LANES, highest, solve_block};
 use crate::certificate::ClassDual;
-use crate::data::row_loops::for_this_machine;
+use crate::data::row_loops::{for_this_machine, prefetch};
 use crate::data::{Design, Rows};
 use crate::random::Random;
 use crate::solve::scaled_rows::{ScaledRows, Sums};
@@ -437,8 +437,18 @@ for_this_machine! {
 #[inline(always)]
 fn visit_run_here<R: Rows>(lane: &mut Lane, visits: Range<usize>, fixed: &Fixed<'_, R>, view: &View, gain: &mut f64) {
     for at in visits {
+        // What locates the dual variables of a row, and then these and the row itself.
+        if let Some(&place) = lane.active.get(at + 2 * ROWS_AHEAD) {
+            prefetch(&lane.duals, place as usize);
+            prefetch(&lane.thetas, place as usize);
+            fixed.rows.prefetch_start(lane.row(place as usize));
+        }
         if let Some(&place) = lane.active.get(at + ROWS_AHEAD) {
             fixed.rows.prefetch(lane.row(place as usize));
+            prefetch(&lane.duals[place as usize], 0);
+            if let Some(list) = lane.lists.get(place as usize) {
+                prefetch(list, 0);
+            }
         }
         let place = lane.active[at];
         if lane.visit(place as usize, fixed, view, gain) {

@@ -17,8 +17,9 @@ use crate::solve::joint_hard_margin::{joint_hard_bound, joint_hard_primal};
 use crate::solve::machine::Job;
 use crate::solve::{
     ByPair, ClassBlocks, CurvedRisk, CuttingPlane, JointHardMargin, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk,
-    Sampled, Solution, Start, Stop, Verdict, balanced_values, certified_by_classes, cut_values, dual_of_classes,
-    lower_bound, objective_of_classes, quick_start, rounded_certificate, sampled_start, value_and_slopes,
+    Sampled, Solution, Start, Stop, Verdict, balanced_values, certified_by_classes, cut_values, descent,
+    dual_of_classes, lower_bound, objective_of_classes, quick_start, rounded_certificate, sampled_start,
+    value_and_slopes,
 };
 use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable};
 use crate::wish::Solver;
@@ -315,6 +316,10 @@ impl<T: PartTask> Problem for ByPart<T> {
             }
             let make = |run: &Run<'_>, bytes| self.machine(run.design, run.settings, bytes, run.cancel);
             return through_kernel::with_machine(run, make, |machine, run| self.through_kernel(machine, run));
+        }
+        if let (true, Some(joint)) = (run.solver.is_stochastic(), self.task.as_joint()) {
+            let descent = descent(settings, run.solver, self.rule);
+            return descent.solve_classes(joint, run.design, run.referee, run.observer, run.cancel);
         }
         if run.solver.is_stochastic() {
             return stochastic(&*self.sampled(settings)?, self.rule, run);

@@ -188,7 +188,7 @@ fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Err
             ),
             KernelKind::Linear => refuse(
                 format!("{apart}, and not by `{}`", solver.name()),
-                "use ⟦solver=dual-coordinate-descent⟧, newton or cutting-plane, or leave ⟦solver⟧ out",
+                "use ⟦solver=dual-coordinate-descent⟧, newton, cutting-plane or averaged-sgd, or leave ⟦solver⟧ out",
             ),
             _ if settings.regularisation.is_nu() => refuse(
                 "⟦nu⟧ is for one score, and several classes have one each".to_string(),

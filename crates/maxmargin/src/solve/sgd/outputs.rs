@@ -1,16 +1,19 @@
-//! Stochastic steps for structured outputs: draw an example, search its most violated output, step.
+//! Stochastic steps for losses of several scores: draw an example, take the slope of its loss, step. Examples are rows of
+//! several classes, or structured outputs, whose slope is that of the most violated output.
 //!
 //! ```text
-//! min  λ/2·‖w‖² + Σ_i p_i · max_y plane_iy(X_i w),   p_i = C_i / Σ C,  λ = 1 / Σ C
-//! w ← (1 − ηλ)·w − η · mean of c_i · slope_iy · X_i
+//! min  λ/2·‖w‖² + Σ_i p_i · loss_i(X_i w),   p_i = C_i / Σ C,  λ = 1 / Σ C
+//! w ← (1 − ηλ)·w − η · mean of c_i · slope_i · X_i
 //! ```
-//! y is the most violated output of example i, and c_i = p_i times the number of examples. A pass draws every example once,
-//! in random order. Those of a batch are searched at the same weights, on all threads. Lengths of steps, averages and
-//! stopping are those of single constraints (see the folder); the first rate is found on a sample of the examples. Weights
-//! of shared scores move like those of features. (Ratliff, Bagnell & Zinkevich, (Online) subgradient methods for
-//! structured prediction, AISTATS 2007; Shalev-Shwartz, Singer & Srebro, ICML 2007.)
+//! c_i is p_i times the number of examples. A pass draws every example once, in random order. The slopes of a batch are
+//! taken at the same weights, on all threads. Lengths of steps, averages and stopping are those of single constraints (see
+//! the folder); the first rate is found on a sample of the examples. Weights of shared scores move like those of features.
+//! Free ones, the constant terms of classes, are not shrunk, and their steps are a hundredth as long and never above it.
+//! (Ratliff, Bagnell & Zinkevich, (Online) subgradient methods for structured prediction, AISTATS 2007; Shalev-Shwartz,
+//! Singer & Srebro, ICML 2007.)
 //!
-//! **Projection** is onto ‖w‖ ≤ √(largest loss / λ): at the optimum λ‖w‖² is the mean gain Σ α·loss / Σ C.
+//! **Projection** is onto ‖w‖² ≤ the objective of zero weights, in which C weighs the sum: at the optimum, ‖w‖² is the gain
+//! of the dual variables without the loss, and the gain of an example is at most its loss at zero scores.
 //!
 //! Shrinking multiplies no weight: it raises a divisor, and averages are kept as in [`super::iterate`]. Cost of a pass: a
 //! search for each example, and three walks over its features. It proves no bound.
@@ -25,10 +28,12 @@ use crate::run::{Cancel, Event, Observer};
 use crate::solve::oracle_risk::{MostViolated, objective_of_outputs};
 use crate::solve::output_space::{Laid, Point as Weights, Space};
 use crate::solve::scaled_rows::ScaledRows;
-use crate::solve::{Progress, Solution};
+use crate::solve::{Progress, Solution, objective_of_classes};
 use crate::steps::schedule::{Averaging, Rates};
 use crate::structured::{Plane, Scores};
+use crate::task::{Intercept, Joint, Objective};
 use crate::wish::Schedule;
+use std::ops::Range;
 
 /// The stream of random numbers for the order of examples; the sample has stream 1.
 const ORDER: u64 = 0x7367_6f00;
@@ -39,21 +44,137 @@ const SAMPLE: usize = 300;
 /// Larger divisors are multiplied out. They would cost digits of the average.
 const MOST: f64 = 1e5;
 
+/// Steps of free constants are this much shorter than those of weights.
+const FREE_STEP: f64 = 0.01;
+
 /// How often the cancel flag is checked, in examples.
 const POLL: usize = 16;
 
-/// Buffers of one search.
+/// Buffers of one example.
 #[derive(Default)]
-struct Buffers {
+pub(super) struct Buffers {
     scores: Vec<f64>,
+    slopes: Vec<f64>,
     output: Vec<u32>,
+}
+
+/// A sum of losses over examples, each a function of several scores.
+pub(super) trait Losses: Sync {
+    /// Number of examples.
+    fn examples(&self) -> usize;
+    /// The rows of an example.
+    fn rows(&self, example: usize) -> Range<usize>;
+    /// Number of scores per row.
+    fn outputs(&self) -> usize;
+    /// Number of shared scores.
+    fn shared(&self) -> usize;
+    /// The weight of an example's loss.
+    fn cost(&self, example: usize) -> f64;
+    /// Called at new shared scores.
+    fn prepare(&self, _shared: &[f64]) -> Result<()> {
+        Ok(())
+    }
+    /// The loss of an example without its cost, and its slopes. `at` is read through the buffers, which are free otherwise.
+    fn at(&self, example: usize, at: Scores<'_>, work: (&mut Vec<u32>, &mut Vec<f64>)) -> Result<(Plane, f64)>;
+    /// The objective, in which C weighs the sum.
+    fn objective(&self, design: &Design, point: (&[f64], &[f64]), cancel: &Cancel) -> Result<f64>;
+    /// Searches made, and the seconds they took.
+    fn searches(&self) -> Option<(u64, f64)> {
+        None
+    }
+}
+
+impl Losses for MostViolated<'_> {
+    fn examples(&self) -> usize {
+        self.structure.examples()
+    }
+
+    fn rows(&self, example: usize) -> Range<usize> {
+        self.structure.rows(example)
+    }
+
+    fn outputs(&self) -> usize {
+        self.structure.outputs().max(1)
+    }
+
+    fn shared(&self) -> usize {
+        self.structure.shared()
+    }
+
+    fn cost(&self, example: usize) -> f64 {
+        self.cost * self.structure.weight(example)
+    }
+
+    fn prepare(&self, shared: &[f64]) -> Result<()> {
+        self.structure.prepare(shared)
+    }
+
+    fn at(&self, example: usize, at: Scores<'_>, (output, _): (&mut Vec<u32>, &mut Vec<f64>)) -> Result<(Plane, f64)> {
+        self.searches.time(|| self.structure.most_violated(example, at, output))?;
+        let mut plane = Plane::default();
+        self.structure.plane(example, output, &mut plane)?;
+        let value = plane.value(at);
+        Ok((plane, value))
+    }
+
+    fn objective(&self, design: &Design, point: (&[f64], &[f64]), cancel: &Cancel) -> Result<f64> {
+        objective_of_outputs(self, design, point, cancel)
+    }
+
+    fn searches(&self) -> Option<(u64, f64)> {
+        Some(self.searches.total())
+    }
+}
+
+/// Rows of several classes in one problem.
+struct Classes<'a> {
+    joint: &'a Joint,
+    rule: Intercept,
+}
+
+impl Losses for Classes<'_> {
+    fn examples(&self) -> usize {
+        self.joint.rows()
+    }
+
+    fn rows(&self, example: usize) -> Range<usize> {
+        example..example + 1
+    }
+
+    fn outputs(&self) -> usize {
+        self.joint.classes()
+    }
+
+    fn shared(&self) -> usize {
+        self.joint.thresholds()
+    }
+
+    fn cost(&self, example: usize) -> f64 {
+        self.joint.cost(example)
+    }
+
+    fn at(&self, row: usize, at: Scores<'_>, (_, slopes): (&mut Vec<u32>, &mut Vec<f64>)) -> Result<(Plane, f64)> {
+        let mut scores = at.rows.to_vec();
+        scores.iter_mut().zip(at.shared).for_each(|(score, constant)| *score += constant);
+        slopes.resize(scores.len(), 0.0);
+        let value = self.joint.value_and_slopes(row, &scores, slopes);
+        let entries = || (0u32..).zip(slopes.iter().copied()).filter(|(_, slope)| *slope != 0.0);
+        let shared = if at.shared.is_empty() { Vec::new() } else { entries().collect() };
+        Ok((Plane { loss: 0.0, rows: entries().collect(), shared }, value))
+    }
+
+    fn objective(&self, design: &Design, point: (&[f64], &[f64]), cancel: &Cancel) -> Result<f64> {
+        objective_of_classes(self.joint, design, point, self.rule, cancel)
+    }
 }
 
 /// What does not change during a run.
 struct Fixed<'a> {
-    task: &'a MostViolated<'a>,
+    task: &'a dyn Losses,
     space: &'a dyn Space,
     outputs: usize,
+    /// Whether shared scores are free instead of penalised.
+    free: bool,
     /// Σ C_i, which is 1/λ.
     total: f64,
     /// By what an example's cost is multiplied, so that the mean is 1.
@@ -72,14 +193,38 @@ impl StochasticDescent {
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Solution> {
-        let outputs = task.structure.outputs().max(1);
-        let cost = |example: usize| task.cost * task.structure.weight(example);
-        let counting: Vec<usize> = (0..task.structure.examples()).filter(|&example| cost(example) > 0.0).collect();
-        let total: f64 = counting.iter().map(|&example| cost(example)).sum();
+        self.solve_losses(task, design, referee, observer, cancel)
+    }
+
+    /// Learns from rows of several classes.
+    pub(crate) fn solve_classes(
+        &self,
+        joint: &Joint,
+        design: &Design,
+        referee: Option<&Referee<'_>>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        self.solve_losses(&Classes { joint, rule: self.intercept }, design, referee, observer, cancel)
+    }
+
+    fn solve_losses(
+        &self,
+        task: &dyn Losses,
+        design: &Design,
+        referee: Option<&Referee<'_>>,
+        observer: &mut dyn Observer,
+        cancel: &Cancel,
+    ) -> Result<Solution> {
+        let outputs = task.outputs();
+        let counting: Vec<usize> = (0..task.examples()).filter(|&example| task.cost(example) > 0.0).collect();
+        let total: f64 = counting.iter().map(|&example| task.cost(example)).sum();
         let share = counting.len() as f64 / total;
+        let free = self.intercept == Intercept::Free;
+        let shared = if free { 0 } else { task.shared() };
         with_rows!(design.matrix(), rows => {
-            let space = Laid { rows: ScaledRows::new(design, rows), outputs, shared: task.structure.shared() };
-            let fixed = Fixed { task, space: &space, outputs, total, share, buffers: Spare::default() };
+            let space = Laid { rows: ScaledRows::new(design, rows), outputs, shared };
+            let fixed = Fixed { task, space: &space, outputs, free, total, share, buffers: Spare::default() };
             self.run_outputs(&fixed, design, &counting, referee, observer, cancel)
         })
     }
@@ -94,10 +239,14 @@ impl StochasticDescent {
         cancel: &Cancel,
     ) -> Result<Solution> {
         let mut progress = Progress::unbounded(observer, cancel);
+        let (weights, thresholds) = (vec![0.0; design.cols() * fixed.outputs], vec![0.0; fixed.task.shared()]);
+        let objective = fixed.task.objective(design, (&weights, &thresholds), cancel)?;
+        let zero = Point { weights, thresholds, objective };
+        let radius = objective.sqrt();
         let rate = match (self.method, self.rate) {
             (Stepping::Pegasos, _) => fixed.total,
             (_, Some(rate)) => rate,
-            (_, None) => self.calibrated(fixed, counting, cancel)?,
+            (_, None) => self.calibrated(fixed, counting, radius, cancel)?,
         };
         let averaging = match self.method {
             Stepping::Sgd => Averaging::Last,
@@ -108,56 +257,45 @@ impl StochasticDescent {
             }
         };
         let mut steps = Steps {
-            looped: self.looped(fixed, rate, averaging),
+            looped: self.looped(fixed, rate, averaging, radius),
             fixed,
             design,
             order: counting.to_vec(),
             random: Random::new(self.seed, ORDER, 0),
             cancel,
         };
-        let zero = objective_of_outputs(
-            fixed.task,
-            design,
-            (&vec![0.0; design.cols() * fixed.outputs], &vec![0.0; fixed.task.structure.shared()]),
-            cancel,
-        )?;
-        let zero = Point {
-            weights: vec![0.0; design.cols() * fixed.outputs],
-            thresholds: vec![0.0; fixed.task.structure.shared()],
-            objective: zero,
-        };
         let driven = self.drive(&mut steps, zero, referee, &mut progress)?;
-        let (calls, seconds) = fixed.task.searches.total();
-        // The answer does not matter: the run is over.
-        let _ = progress.observer().report(&Event::Searches { calls, seconds });
+        if let Some((calls, seconds)) = fixed.task.searches() {
+            // The answer does not matter: the run is over.
+            let _ = progress.observer().report(&Event::Searches { calls, seconds });
+        }
         Ok(driven.solution((self.method != Stepping::Pegasos).then_some(rate), progress.trace))
     }
 
-    fn looped(&self, fixed: &Fixed<'_>, rate: f64, averaging: Averaging) -> Loop {
+    fn looped(&self, fixed: &Fixed<'_>, rate: f64, averaging: Averaging, radius: f64) -> Loop {
         let lambda = 1.0 / fixed.total;
         let (schedule, averaged) = match self.method {
             Stepping::Pegasos => (Schedule::Inverse, true),
             method => (self.schedule, method == Stepping::AveragedSgd),
         };
-        let radius = (fixed.task.structure.largest_loss() / lambda).sqrt();
         Loop {
             rates: Rates { schedule, rate, lambda, averaged, longest: f64::INFINITY },
             averaging,
             batch: self.batch.max(1),
             radius: self.project.then_some(radius),
             t: 0,
-            iterate: Iterate::new(fixed.space, self.project),
+            iterate: Iterate::new(fixed, self.project),
         }
     }
 
     /// The first rate that gives the smallest mean loss on a sample, penalty included, after one pass over it.
-    fn calibrated(&self, fixed: &Fixed<'_>, counting: &[usize], cancel: &Cancel) -> Result<f64> {
+    fn calibrated(&self, fixed: &Fixed<'_>, counting: &[usize], radius: f64, cancel: &Cancel) -> Result<f64> {
         let mut sample = counting.to_vec();
         Random::new(self.seed, ORDER, 1).shuffle(&mut sample);
         sample.truncate(SAMPLE);
         let mut failure = None;
         let mut cost = |rate: f64| {
-            let mut looped = self.looped(fixed, rate, Averaging::Last);
+            let mut looped = self.looped(fixed, rate, Averaging::Last, radius);
             let mut judged = || -> Result<f64> {
                 looped.pass(fixed, &sample, cancel)?;
                 let Loop { iterate, .. } = &mut looped;
@@ -191,30 +329,28 @@ impl StochasticDescent {
 
 impl Fixed<'_> {
     fn relative_cost(&self, example: usize) -> f64 {
-        self.share * self.task.cost * self.task.structure.weight(example)
+        self.share * self.task.cost(example)
     }
 
     /// The weights of shared scores at which searches follow.
     fn prepared(&self, at: &Iterate) -> Result<Vec<f64>> {
-        let shared: Vec<f64> = at.vector.shared.iter().map(|weight| weight / at.divisor).collect();
-        self.task.structure.prepare(&shared)?;
+        let shared = match self.free {
+            true => at.constants.clone(),
+            false => at.vector.shared.iter().map(|weight| weight / at.divisor).collect(),
+        };
+        self.task.prepare(&shared)?;
         Ok(shared)
     }
 
-    /// The plane of the most violated output with its value, or none if that is the truth.
+    /// The slopes of an example's loss with its value, or none if it costs nothing.
     fn found(&self, example: usize, at: &Iterate, shared: &[f64]) -> Result<Option<(Plane, f64)>> {
-        let structure = self.task.structure;
         self.buffers.lend(|buffers| {
-            let Buffers { scores, output } = buffers;
-            let rows = structure.rows(example);
+            let Buffers { scores, slopes, output } = buffers;
+            let rows = self.task.rows(example);
             scores.resize(rows.len() * self.outputs, 0.0);
             self.space.scores(rows, &at.vector, scores);
             scores.iter_mut().for_each(|score| *score /= at.divisor);
-            let at = Scores { rows: scores, shared };
-            self.task.searches.time(|| structure.most_violated(example, at, output))?;
-            let mut plane = Plane::default();
-            structure.plane(example, output, &mut plane)?;
-            let value = plane.value(at);
+            let (plane, value) = self.task.at(example, Scores { rows: scores, shared }, (output, slopes))?;
             if value.is_nan() {
                 return Err(thrown());
             }
@@ -246,7 +382,7 @@ impl Passing for Steps<'_> {
         if !weights.iter().chain(&thresholds).all(|weight| weight.is_finite()) {
             return Err(thrown());
         }
-        let objective = objective_of_outputs(self.fixed.task, self.design, (&weights, &thresholds), self.cancel)?;
+        let objective = self.fixed.task.objective(self.design, (&weights, &thresholds), self.cancel)?;
         if !objective.is_finite() {
             return Err(thrown());
         }
@@ -286,6 +422,10 @@ impl Loop {
                 if let Some((plane, _)) = found {
                     let amount = rate * share * fixed.relative_cost(example);
                     self.iterate.subtract(fixed, (example, &plane), amount);
+                    if fixed.free {
+                        let amount = FREE_STEP * rate.min(1.0) * share * fixed.relative_cost(example);
+                        self.iterate.move_constants(&plane, amount);
+                    }
                 }
             }
             if let Some(radius) = self.radius {
@@ -307,6 +447,7 @@ struct Average {
     fraction: f64,
     /// E
     divisor: f64,
+    constants: Vec<f64>,
 }
 
 /// Weights w = W / D, and their average, see [`super::iterate`].
@@ -316,15 +457,23 @@ struct Iterate {
     divisor: f64,
     /// None while the average is the iterate itself.
     average: Option<Average>,
+    /// Free shared scores, and none if they are penalised: those are part of the vector.
+    constants: Vec<f64>,
     /// ‖w‖², if it is needed.
     square: Option<f64>,
     steps: Vec<f64>,
 }
 
 impl Iterate {
-    fn new(space: &dyn Space, knows_its_length: bool) -> Self {
+    fn new(fixed: &Fixed<'_>, knows_its_length: bool) -> Self {
         let square = knows_its_length.then_some(0.0);
-        Iterate { vector: space.zero(), divisor: 1.0, average: None, square, steps: Vec::new() }
+        let constants = vec![0.0; if fixed.free { fixed.task.shared() } else { 0 }];
+        Iterate { vector: fixed.space.zero(), divisor: 1.0, average: None, constants, square, steps: Vec::new() }
+    }
+
+    /// Takes a step of the free constants.
+    fn move_constants(&mut self, plane: &Plane, amount: f64) {
+        plane.shared.iter().for_each(|&(place, slope)| self.constants[place as usize] -= amount * slope);
     }
 
     /// Multiplies the weights by a factor from 0 to 1.
@@ -342,21 +491,25 @@ impl Iterate {
 
     /// slope · s at the current weights.
     fn product(&self, fixed: &Fixed<'_>, (example, plane): (usize, &Plane)) -> f64 {
-        let rows = fixed.task.structure.rows(example);
+        let rows = fixed.task.rows(example);
         let mut scores = vec![0.0; rows.len() * fixed.outputs];
         fixed.space.scores(rows, &self.vector, &mut scores);
-        plane.product(Scores { rows: &scores, shared: &self.vector.shared }) / self.divisor
+        let penalised: &[(u32, f64)] = if fixed.free { &[] } else { &plane.shared };
+        let shared = penalised.iter().map(|&(place, slope)| slope * self.vector.shared[place as usize]);
+        let rows = plane.rows.iter().map(|&(place, slope)| slope * scores[place as usize]);
+        (rows.sum::<f64>() + shared.sum::<f64>()) / self.divisor
     }
 
     /// Takes a step against the slope of a plane.
     fn subtract(&mut self, fixed: &Fixed<'_>, at: (usize, &Plane), amount: f64) {
         let before = self.square.map(|_| self.product(fixed, at));
-        let (rows, plane) = (fixed.task.structure.rows(at.0), at.1);
+        let (rows, plane) = (fixed.task.rows(at.0), at.1);
+        let penalised: &[(u32, f64)] = if fixed.free { &[] } else { &plane.shared };
         let mut along = |vector: &mut Weights, step: f64| {
             self.steps.clear();
             self.steps.resize(rows.len() * fixed.outputs, 0.0);
             plane.rows.iter().for_each(|&(place, slope)| self.steps[place as usize] += step * slope);
-            plane.shared.iter().for_each(|&(place, slope)| vector.shared[place as usize] += step * slope);
+            penalised.iter().for_each(|&(place, slope)| vector.shared[place as usize] += step * slope);
             fixed.space.add(rows.clone(), &self.steps, vector);
         };
         let step = amount * self.divisor;
@@ -378,13 +531,19 @@ impl Iterate {
 
     /// Separates the average from the iterate.
     fn begin_average(&mut self, space: &dyn Space) {
-        let divisor = self.divisor;
-        self.average.get_or_insert_with(|| Average { vector: space.zero(), fraction: 1.0, divisor });
+        let (divisor, constants) = (self.divisor, &self.constants);
+        self.average.get_or_insert_with(|| Average {
+            vector: space.zero(),
+            fraction: 1.0,
+            divisor,
+            constants: constants.clone(),
+        });
     }
 
     /// a ← (1 − μ)a + μw; does nothing while the average is the iterate itself.
     fn include(&mut self, weight: f64) {
         let Some(average) = &mut self.average else { return };
+        average.constants.iter_mut().zip(&self.constants).for_each(|(mean, now)| *mean += weight * (now - *mean));
         average.divisor /= 1.0 - weight;
         average.fraction += weight * average.divisor / self.divisor;
         if average.divisor > MOST {
@@ -415,7 +574,11 @@ impl Iterate {
     /// The weights of the scaled features and those of shared scores, averaged if there is an average.
     fn point(&mut self, space: &dyn Space) -> (Vec<f64>, Vec<f64>) {
         self.write_out();
-        let vector = self.average.as_ref().map_or(&self.vector, |average| &average.vector);
-        (space.weights(vector).0, vector.shared.clone())
+        let (vector, constants) = match &self.average {
+            Some(average) => (&average.vector, &average.constants),
+            None => (&self.vector, &self.constants),
+        };
+        let shared = if constants.is_empty() { vector.shared.clone() } else { constants.clone() };
+        (space.weights(vector).0, shared)
     }
 }

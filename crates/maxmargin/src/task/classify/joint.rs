@@ -214,6 +214,11 @@ impl Joint {
         if cost == 0.0 { 0.0 } else { cost * self.row(row, scores, slopes).value }
     }
 
+    /// The loss of a row without its cost, and its derivative by each score.
+    pub(crate) fn value_and_slopes(&self, row: usize, scores: &[f64], slopes: &mut [f64]) -> f64 {
+        self.row(row, scores, slopes).value
+    }
+
     /// The derivative of the loss of a row by each score, without its cost.
     pub(crate) fn slopes(&self, row: usize, scores: &[f64], slopes: &mut [f64]) {
         self.row(row, scores, slopes);

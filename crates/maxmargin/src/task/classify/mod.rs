@@ -142,6 +142,18 @@ impl Multiclass {
     }
 }
 
+/// How scores become probabilities.
+pub(in crate::task) const PROBABILITY: Setting = Setting {
+    name: "probability",
+    heading: LEARNING,
+    aliases: &[],
+    help: "Fit probabilities of the classes on five held-out folds, which takes five more trainings: `platt`, \
+           sigmoids of the scores, or `isotonic`, functions of the scores that never fall",
+    placeholder: "FORM",
+    value: Value::Name(|| Probability::ALL.map(Probability::name).to_vec()),
+    place: "task.probability",
+};
+
 /// The constant term.
 const INTERCEPT: Setting = Setting {
     name: "intercept",
@@ -225,16 +237,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             place: "task.cost-matrix",
         },
         WEIGHT_AS,
-        Setting {
-            name: "probability",
-            heading: LEARNING,
-            aliases: &[],
-            help: "Fit probabilities of the classes on five held-out folds, which takes five more trainings: `platt`, \
-                   sigmoids of the scores, or `isotonic`, functions of the scores that never fall",
-            placeholder: "FORM",
-            value: Value::Name(|| Probability::ALL.map(Probability::name).to_vec()),
-            place: "task.probability",
-        },
+        PROBABILITY,
         Setting {
             name: "optimize",
             heading: LEARNING,
@@ -472,7 +475,7 @@ fn rows_of_classes(
 }
 
 /// What a joint problem over all classes offers to solvers.
-pub(crate) const JOINT: Abilities = Abilities { drawn: false, several: true, ..Abilities::SUMMED };
+pub(crate) const JOINT: Abilities = Abilities { several: true, ..Abilities::SUMMED };
 
 /// What the columns of an output code offer to solvers: what two classes do.
 pub(crate) const COLUMNS: Abilities = Abilities { several: true, ..Abilities::LISTED };

@@ -1,8 +1,9 @@
 //! The settings of ratings.
 
+use super::super::classify::PROBABILITY;
 use super::super::weight_as::{WEIGHT_AS, WeightAs};
 use super::super::{Abilities, ClassWeight, Input, Profile, is_default};
-use crate::certificate::Decoder;
+use crate::certificate::{Decoder, Probability};
 use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -44,6 +45,9 @@ pub struct OrdinalSettings {
     /// How the weights of rows are used.
     #[serde(skip_serializing_if = "is_default")]
     pub weight_as: WeightAs,
+    /// How scores become probabilities of ranks, if that is to be fitted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub probability: Option<Probability>,
 }
 
 /// `ordinal`
@@ -71,6 +75,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
             place: "task.class-weight",
         },
         WEIGHT_AS,
+        PROBABILITY,
     ],
     without: &["budget", "schedule", "rate", "batch", "project", "early-stopping", "nu"],
     loss: Loss::Hinge,
