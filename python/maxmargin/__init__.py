@@ -1,7 +1,7 @@
 """Large-margin ranking, comparison and classification, with a certificate of how close to the optimum the result is.
 
 The estimators follow scikit-learn: :class:`SVMClassifier`, :class:`SVMOrdinal`, :class:`SVMRanker`,
-:class:`SVMComparator`, :class:`SequenceSVM`, :class:`TreeSVM` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
+:class:`SVMComparator`, :class:`SequenceSVM`, :class:`TreeSVM`, :class:`PAClassifier`, :class:`PARanker` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
 trained model, which can be saved, verified and used by the command. :mod:`maxmargin.metrics` holds metrics, and
 :func:`tune` chooses settings by cross-validation. scikit-learn is imported when an estimator is first used.
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .classifier import SVMClassifier
     from .comparator import SVMComparator
     from .ordinal import SVMOrdinal
+    from .pa_classifier import PAClassifier
+    from .pa_ranker import PARanker
     from .passive_aggressive import PAComparator
     from .ranker import SVMRanker
     from .reading import load
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 #: The module of each name, so that importing the package imports neither numpy nor scikit-learn.
 _WHERE = {
     "Oracle": "structured",
+    "PAClassifier": "pa_classifier",
     "PAComparator": "passive_aggressive",
+    "PARanker": "pa_ranker",
     "SVMClassifier": "classifier",
     "SequenceSVM": "sequence",
     "SVMComparator": "comparator",
@@ -50,7 +54,9 @@ __all__ = [
     "MaxmarginError",
     "Model",
     "Oracle",
+    "PAClassifier",
     "PAComparator",
+    "PARanker",
     "Progress",
     "SVMClassifier",
     "SVMComparator",

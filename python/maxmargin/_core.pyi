@@ -13,6 +13,7 @@ __all__ = [
     "MaxmarginError",
     "Model",
     "Progress",
+    "RowLearner",
     "Tried",
     "__version__",
     "_in_words",
@@ -337,6 +338,29 @@ class Learner:
     @property
     def errors(self) -> tuple[float | None, float | None]:
         """Share of pairs predicted wrongly before they were used for training: of all, and of the most recent ones."""
+
+@final
+class RowLearner:
+    """Learner that trains on rows of classes, or on pairs to rank, one after the other."""
+
+    def __new__(cls, settings: str, model: Model | None = None) -> RowLearner: ...
+    def learn(self, data: Dataset) -> None:
+        """Train on all rows or pairs of the data, in order. After an error, the state is that before the call."""
+
+    def model(self, feature_names: Sequence[str] | None = None) -> Model:
+        """The model so far."""
+
+    @property
+    def seen(self) -> int:
+        """Number of rows or pairs used so far."""
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Sum of the losses of rows before they were used for training, and sum of their weights."""
+
+    @property
+    def progress(self) -> dict[str, float | None]:
+        """How well rows were predicted before they were used for training: the value of each metric by its name."""
 
 @final
 class Progress:

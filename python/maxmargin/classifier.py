@@ -102,7 +102,86 @@ def tells_probabilities(estimator: Any) -> bool:
     return True
 
 
-class SVMClassifier(ClassEstimator):
+class LabelEstimator(ClassEstimator):
+    """The base of estimators that predict labels without an order: how labels are named and scores are ordered."""
+
+    multi_class: str
+
+    #: The setting that makes the second class positive, where the core would order the two in another way.
+    _positive: dict[str, str]
+    #: The names of the classes in the core, and the position of each among them, in the order of `classes_`.
+    _names: list[str]
+    _place: npt.NDArray[np.intp]
+
+    def _take(self, classes: Any) -> None:
+        """Adopts the classes, and says how the core names and orders them: numbers by value, words by their bytes."""
+        self.classes_, self._names, self._positive = classes, spelled(classes), {}
+        order = list(range(len(classes)))
+        if not are_doubles(classes):
+            order.sort(key=lambda position: self._names[position].encode())
+        self._place = np.argsort(order)
+        if order == [1, 0] and self.multi_class == "auto":
+            self._positive = {"positive": self._names[1]}
+
+    def _labelled(self, X: Any, y: Any, weights: Reals | None) -> _core.Dataset:
+        """The data set of checked rows, whose classes are among `classes_`."""
+        data = self._named(arrays.dataset(X))
+        if are_doubles(self.classes_):
+            data = data.with_targets(np.require(y, dtype=np.float64, requirements=["C", "A"]))
+        else:
+            codes = np.empty(len(y), dtype=np.uint32)
+            for start in range(0, len(y), BLOCK):
+                part = slice(start, start + BLOCK)
+                codes[part] = self._place[np.searchsorted(self.classes_, y[part])]
+            data = data.with_labels(codes, sorted(self._names, key=str.encode))
+        return data if weights is None else data.with_weights(weights)
+
+    def _check_that_two_count(self, y: Any, weights: Reals | None) -> None:
+        """Refuses classes of which only one has rows of positive weight."""
+        only = self.classes_[0]
+        if weights is not None:
+            counts = weights > 0
+            only = y[counts.argmax()]
+            if counts.any() and not (y == only)[counts].all():
+                return
+        elif len(self.classes_) > 1:
+            return
+        shown = only.tolist() if hasattr(only, "tolist") else only
+        raise ValueError(f"y holds only one class among rows of positive weight, {shown!r}: two are needed")
+
+    def _by_class(self, found: Reals) -> Reals:
+        """One number or row for each class, in the order of `classes_`; for two classes, their difference."""
+        if len(found) < 2:
+            return found
+        ordered: Reals = found[self._place]
+        return ordered[1:] - ordered[:1] if len(ordered) == 2 else ordered
+
+    def decision_function(self, X: Any) -> Reals:
+        """Score of each row and class, shape (n_rows, n_classes).
+
+        With two classes, it is one number for each row, shape (n_rows,), that is positive for the second of `classes_`.
+        """
+        scores = self._scores(X)
+        if scores.ndim == 1:
+            return scores
+        ordered: Reals = scores[:, self._place]
+        return ordered[:, 1] - ordered[:, 0] if ordered.shape[1] == 2 else ordered
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Predicted class of each row."""
+        check_is_fitted(self, "model_")
+        scores = self._scores(X)
+        if scores.ndim == 1:
+            positions = (scores >= 0).astype(np.intp)
+        else:
+            # Of equal scores, the core takes the first in its own order.
+            order = np.argsort(self._place)
+            positions = order[scores.argmax(axis=1)]
+        predicted: npt.NDArray[Any] = self.classes_[positions]
+        return predicted
+
+
+class SVMClassifier(LabelEstimator):
     """Large-margin classifier for any number of classes. It minimises ½‖w‖² + C · Σ weight · loss.
 
     Two classes share one score. With more, every class has a score, and the class with the largest one is predicted.
@@ -224,11 +303,6 @@ class SVMClassifier(ClassEstimator):
     intercept: str
 
     intercept_: Reals
-    #: The setting that makes the second class positive, where the core would order the two in another way.
-    _positive: dict[str, str]
-    #: The names of the classes in the core, and the position of each among them, in the order of `classes_`.
-    _names: list[str]
-    _place: npt.NDArray[np.intp]
 
     def __init__(
         self,
@@ -291,39 +365,7 @@ class SVMClassifier(ClassEstimator):
             raise TypeError(f"y holds values that cannot be compared with each other: {error}") from error
         weights = arrays.weights("sample_weight", sample_weight, X.shape[0])
         self._check_that_two_count(y, weights)
-        data = self._named(arrays.dataset(X))
-        if are_doubles(self.classes_):
-            data = data.with_targets(np.require(y, dtype=np.float64, requirements=["C", "A"]))
-        else:
-            codes = np.empty(len(y), dtype=np.uint32)
-            for start in range(0, len(y), BLOCK):
-                part = slice(start, start + BLOCK)
-                codes[part] = self._place[np.searchsorted(self.classes_, y[part])]
-            data = data.with_labels(codes, sorted(self._names, key=str.encode))
-        return data if weights is None else data.with_weights(weights)
-
-    def _take(self, classes: Any) -> None:
-        """Adopts the classes, and says how the core names and orders them: numbers by value, words by their bytes."""
-        self.classes_, self._names, self._positive = classes, spelled(classes), {}
-        order = list(range(len(classes)))
-        if not are_doubles(classes):
-            order.sort(key=lambda position: self._names[position].encode())
-        self._place = np.argsort(order)
-        if order == [1, 0] and self.multi_class == "auto":
-            self._positive = {"positive": self._names[1]}
-
-    def _check_that_two_count(self, y: Any, weights: Reals | None) -> None:
-        """Refuses classes of which only one has rows of positive weight."""
-        only = self.classes_[0]
-        if weights is not None:
-            counts = weights > 0
-            only = y[counts.argmax()]
-            if counts.any() and not (y == only)[counts].all():
-                return
-        elif len(self.classes_) > 1:
-            return
-        shown = only.tolist() if hasattr(only, "tolist") else only
-        raise ValueError(f"y holds only one class among rows of positive weight, {shown!r}: two are needed")
+        return self._labelled(X, y, weights)
 
     def _settings(self, data: _core.Dataset) -> dict[str, Any]:
         settings = super()._settings(data)
@@ -376,37 +418,6 @@ class SVMClassifier(ClassEstimator):
                 found = np.atleast_2d(getattr(self, name))
                 setattr(self, name, self._by_class(found) if by_class else found)
         return self
-
-    def _by_class(self, found: Reals) -> Reals:
-        """One number or row for each class, in the order of `classes_`; for two classes, their difference."""
-        if len(found) < 2:
-            return found
-        ordered: Reals = found[self._place]
-        return ordered[1:] - ordered[:1] if len(ordered) == 2 else ordered
-
-    def decision_function(self, X: Any) -> Reals:
-        """Score of each row and class, shape (n_rows, n_classes).
-
-        With two classes, it is one number for each row, shape (n_rows,), that is positive for the second of `classes_`.
-        """
-        scores = self._scores(X)
-        if scores.ndim == 1:
-            return scores
-        ordered: Reals = scores[:, self._place]
-        return ordered[:, 1] - ordered[:, 0] if ordered.shape[1] == 2 else ordered
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Predicted class of each row."""
-        check_is_fitted(self, "model_")
-        scores = self._scores(X)
-        if scores.ndim == 1:
-            positions = (scores >= 0).astype(np.intp)
-        else:
-            # Of equal scores, the core takes the first in its own order.
-            order = np.argsort(self._place)
-            positions = order[scores.argmax(axis=1)]
-        predicted: npt.NDArray[Any] = self.classes_[positions]
-        return predicted
 
     @available_if(tells_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Reals:

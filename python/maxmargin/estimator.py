@@ -473,10 +473,15 @@ class ClassEstimator(ClassifierMixin, MarginEstimator):
         """Checked features, and one value of y for each row."""
         self._needs_y(y)
         X = self._features(X, reset=True)
+        return X, self._one_a_row(X, y)
+
+    @staticmethod
+    def _one_a_row(X: Any, y: Any) -> Any:
+        """One value of y for each row."""
         y = column_or_1d(y, warn=True)
         if len(y) != X.shape[0]:
             raise ValueError(f"y has {len(y)} values, and X has {X.shape[0]} rows: inconsistent numbers of samples")
-        return X, y
+        return y
 
     def _class_weights(self, spelled: Callable[[Any], str]) -> dict[str, Any]:
         """The setting for weights of classes, given how the core spells a class."""

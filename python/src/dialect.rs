@@ -11,6 +11,8 @@ pub(crate) struct Arguments {
 
 /// Settings and inputs that have an argument, and what it is called.
 const ARGUMENTS: &[(&str, &str)] = &[
+    ("average-from", "average"),
+    ("batch", "batch_size"),
     ("c", "C"),
     ("class-weight", "class_weight"),
     ("code", "code"),
@@ -40,6 +42,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("precision", "precision"),
     ("probability", "probability"),
     ("rescale", "rescale"),
+    ("reservoir", "reservoir"),
     ("scale", "scale"),
     ("seed", "random_state"),
     ("solver", "solver"),

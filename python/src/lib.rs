@@ -16,6 +16,7 @@ mod online;
 mod run;
 mod select;
 mod settings;
+mod stream;
 mod structured;
 mod train;
 
@@ -43,6 +44,7 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<online::Learner>()?;
     module.add_class::<run::Progress>()?;
     module.add_class::<run::Tried>()?;
+    module.add_class::<stream::RowLearner>()?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(data::load, module)?)?;
     module.add_function(wrap_pyfunction!(data::sentences, module)?)?;

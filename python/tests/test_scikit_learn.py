@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import SVMClassifier, SVMOrdinal, SVMRanker
+from maxmargin import PAClassifier, SVMClassifier, SVMOrdinal, SVMRanker
 
 
 @parametrize_with_checks(
@@ -16,6 +16,8 @@ from maxmargin import SVMClassifier, SVMOrdinal, SVMRanker
         SVMOrdinal(kernel="rbf"),
         SVMRanker(),
         SVMRanker(kernel="rbf"),
+        PAClassifier(),
+        PAClassifier(loss="squared_hinge", average=True),
     ],
     xfail_strict=True,
 )

@@ -9,6 +9,7 @@ use maxmargin::simulate::{Pattern, Placed};
 use maxmargin::wish::COMMON;
 use maxmargin::wording::Size;
 use maxmargin_io::{Format, RUN};
+use std::time::Duration;
 
 /// Learn to rank and classify with large margins, with a proof of how close to optimal the result is.
 #[derive(Debug, Parser)]
@@ -136,10 +137,30 @@ impl Learns for TrainArguments {
     }
 }
 
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Every {
+    /// After this many examples.
+    Examples(u64),
+    /// After this time.
+    Time(Duration),
+}
+
+/// Parses `10000`, `30s` or `5min`.
+fn every(text: &str) -> Result<Every, String> {
+    let times = [("ms", 0.001), ("min", 60.0), ("s", 1.0), ("h", 3600.0)];
+    let time = times.iter().find_map(|(unit, seconds)| {
+        let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
+        (number > 0.0 && number < 1e9).then(|| Every::Time(Duration::from_secs_f64(number * seconds)))
+    });
+    let count = || text.parse::<u64>().ok().filter(|count| *count > 0).map(Every::Examples);
+    time.or_else(count).ok_or_else(|| "expected a positive number of examples, or a time such as 30s".to_string())
+}
+
 /// `learn`
 #[derive(Args, Debug)]
 pub(crate) struct LearnArguments {
-    /// The stream: rows with targets, or a table of pairs for compare; `-` is standard input
+    /// The stream: rows with targets, or a table of pairs for compare and rank; `-` is standard input
     pub(crate) file: String,
     /// Pairs name rows of this file, in columns left,right,outcome[,weight]
     #[arg(long, value_name = "ITEMS")]
@@ -153,9 +174,15 @@ pub(crate) struct LearnArguments {
     /// Skip the first N examples of the stream, those that the model of --from has already learned
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: u64,
-    /// Also save the whole model after every N examples
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) snapshot_every: Option<u64>,
+    /// Also save the whole model after every N examples, or after a time such as 30s or 5min
+    #[arg(long, value_name = "N|TIME", value_parser = every)]
+    pub(crate) snapshot_every: Option<Every>,
+    /// Wait for more at the end of the file, which other programs append to; Ctrl-C or SIGTERM ends the run
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Leave out rows that cannot be read, count them, and write them with the reason to FILE [default: an error]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) skip_bad: Option<String>,
 }
 
 impl Learns for LearnArguments {
@@ -649,7 +676,8 @@ pub(crate) struct ReproduceArguments {
     pub(crate) seed: u64,
     /// A folder with real data. `compare` tests all methods on football/results.csv.gz, chess2010/training_data.csv.gz, and
     /// recipes/pairs.csv with items.csv; `codes` needs usps and letter, `letor` mq2008 and ohsumed, `letters` ocr_letters,
-    /// `chunking` conll2000, `treebank` treebank [these: MAXMARGIN_DATA if it is set]
+    /// `chunking` conll2000, `treebank` treebank, `pa` spoken_digits, ohsumed, mq2008 and protein_homology [these:
+    /// MAXMARGIN_DATA if it is set]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<String>,
     /// Leave the simulation out
@@ -675,6 +703,8 @@ pub(crate) enum Experiment {
     Letters,
     /// Phrases of newspaper sentences: the F1 of spans with feature templates
     Chunking,
+    /// Passive-aggressive steps on streams: every rule on simulated rows with a rare class, spoken digits, LETOR, proteins
+    Pa,
     /// Trees of newspaper sentences: a trained grammar beside the one of largest likelihood
     Treebank,
 }

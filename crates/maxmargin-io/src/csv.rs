@@ -4,6 +4,7 @@
 //! result does not depend on the number of threads.
 
 use crate::atomic::refused_write;
+use crate::bad_rows::BadRows;
 use crate::blocks::{self, Source};
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
@@ -104,7 +105,16 @@ pub(crate) fn blocks<'a>(
     });
     let mut current = Batch::default();
     let columns = opened.map_err(|error| error.in_file(file))?;
-    current.read(&mut records, bytes);
+    records.bad_rows = options.bad_rows.clone().filter(|_| matches!(columns, Columns::Rows(_)));
+    records.live = options.live;
+    if options.bad_rows.is_some() && records.bad_rows.is_none() {
+        return Err(Error::new(Code::BadSetting, "bad rows can be left out of rows with features, and not of pairs")
+            .in_file(file)
+            .help("leave ⟦skip-bad⟧ out"));
+    }
+    if !records.live {
+        current.read(&mut records, bytes);
+    }
     let before = Before::new(options);
     Ok(match (columns, options.precision) {
         (Columns::Pairs(rows), _) => {
@@ -204,7 +214,30 @@ impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
     /// The rows of the current batch, while the next one is read, and whether it was the last.
     fn step(&mut self) -> (Option<Dataset>, Result<bool>) {
         let CsvBlocks { records, rows, bytes, current, next } = self;
-        let (_, outcome) = parallel::join(|| next.read(records, *bytes), || rows.take(current.records()));
+        // A live stream is not waited for while there is something to learn from.
+        if records.live {
+            current.read(records, *bytes);
+            records.forget_before(current);
+        }
+        let live = records.live;
+        let (_, mut outcome) = parallel::join(
+            || {
+                if !live {
+                    next.read(records, *bytes)
+                }
+            },
+            || rows.take(current.records()),
+        );
+        while let (Ok(Err((row, refusal))), Some(bad)) = (&mut outcome, records.bad_rows.clone()) {
+            let record = &current.records[*row];
+            let byte = record.position().map_or(0, csv::Position::byte);
+            let refusal = std::mem::replace(refusal, Refusal::none());
+            if let Err(error) = bad.put(&records.cell_error(record, refusal), records.raw(byte)) {
+                return (None, Err(error));
+            }
+            current.remove(*row);
+            outcome = rows.take(current.records());
+        }
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err((row, refusal))) => return (None, Err(records.cell_error(&current.records[row], refusal))),
@@ -221,8 +254,10 @@ impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
         if let Some(error) = rows.nothing().filter(|_| ended) {
             return (None, Err(error));
         }
-        std::mem::swap(current, next);
-        records.forget_before(current);
+        if !live {
+            std::mem::swap(current, next);
+            records.forget_before(current);
+        }
         (block, Ok(ended))
     }
 }
@@ -252,6 +287,13 @@ pub(crate) struct Refusal {
     pub(crate) column: usize,
     pub(crate) error: Error,
     pub(crate) expected: String,
+}
+
+impl Refusal {
+    /// In place of one that is used up.
+    fn none() -> Refusal {
+        Refusal { column: 0, error: Error::new(Code::Internal, "a bad row"), expected: String::new() }
+    }
 }
 
 /// Adds a batch to a table of pairs. The error names the row.
@@ -284,6 +326,8 @@ enum ReadFailure {
         byte: u64,
     },
     Csv(csv::Error),
+    /// A bad row could not be written to the file of bad rows.
+    Bad(Error),
 }
 
 /// Records that are read together. Their memory is reused.
@@ -301,6 +345,9 @@ impl Batch {
         self.failure = None;
         let start = source.reader.position().byte();
         while self.len < BATCH_ROWS && source.reader.position().byte() - start < bytes as u64 {
+            if source.live && self.len > 0 && source.is_drained() {
+                return;
+            }
             if self.len == self.records.len() {
                 self.records.push(ByteRecord::new());
             }
@@ -311,12 +358,24 @@ impl Batch {
                     self.at_end = true;
                     return;
                 }
+                Err(ReadFailure::Ragged { byte, fields }) if source.bad_rows.is_some() => {
+                    if let Err(error) = source.put_away(byte, fields) {
+                        self.failure = Some(ReadFailure::Bad(error));
+                        return;
+                    }
+                }
                 Err(failure) => {
                     self.failure = Some(failure);
                     return;
                 }
             }
         }
+    }
+
+    /// Removes a record. Its memory is kept for later ones.
+    fn remove(&mut self, record: usize) {
+        self.records[record..self.len].rotate_left(1);
+        self.len -= 1;
     }
 
     fn records(&self) -> &[ByteRecord] {
@@ -335,6 +394,10 @@ struct Records<'a, R> {
     /// Where the previous record starts.
     last: u64,
     ended: bool,
+    /// Whether rows are used as soon as they arrive.
+    live: bool,
+    /// Where rows that cannot be read go.
+    bad_rows: Option<BadRows>,
 }
 
 impl<'a, R: Read> Records<'a, R> {
@@ -354,7 +417,28 @@ impl<'a, R: Read> Records<'a, R> {
             notes: delimiter::note(delimiter).into_iter().collect(),
             last: 0,
             ended: false,
+            live: false,
+            bad_rows: None,
         }
+    }
+
+    /// Whether no whole line is left of what arrived.
+    fn is_drained(&self) -> bool {
+        let next = self.reader.position().byte();
+        let kept = self.reader.get_ref();
+        next >= kept.received() || memchr::memchr(b'\n', kept.since(next)).is_none()
+    }
+
+    /// The text of the record that starts at this byte.
+    fn raw(&self, byte: u64) -> &[u8] {
+        let text = self.reader.get_ref().since(byte);
+        &text[..RawRecord::split(text, self.delimiter).end]
+    }
+
+    /// Writes a row with a wrong number of fields to the file of bad rows.
+    fn put_away(&self, byte: u64, fields: usize) -> Result<()> {
+        let Some(bad) = &self.bad_rows else { return Ok(()) };
+        bad.put(&self.read_error(ReadFailure::Ragged { byte, fields }), self.raw(byte))
     }
 
     /// Reads the names of the columns.
@@ -516,6 +600,7 @@ impl<'a, R: Read> Records<'a, R> {
                     .help("correct the row; a field that contains the delimiter must stand in quotes")
             }
             ReadFailure::OpenQuote { byte } => self.open_quote(byte),
+            ReadFailure::Bad(error) => error,
             ReadFailure::Csv(error) => match error.into_kind() {
                 csv::ErrorKind::Io(error) => input_error(error),
                 other => Error::new(Code::BadTable, format!("the table cannot be read: {other:?}"))

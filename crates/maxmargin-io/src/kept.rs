@@ -59,6 +59,11 @@ impl<R> Kept<R> {
 }
 
 impl<R: Read> Kept<R> {
+    /// Number of bytes that arrived so far.
+    pub(crate) fn received(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
     #[cold]
     fn long_record(&self) -> Error {
         Error::new(Code::LongLine, format!("a row of the table has more than {} MiB", LONGEST_RECORD >> 20))

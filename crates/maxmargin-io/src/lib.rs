@@ -8,6 +8,7 @@
 #[cfg(feature = "tables")]
 pub mod arrow;
 pub mod atomic;
+mod bad_rows;
 mod blocks;
 pub mod cache;
 mod cells;
@@ -20,6 +21,7 @@ mod delimiter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gather;
+mod growing;
 mod ids;
 mod kept;
 mod mapped;
@@ -50,6 +52,7 @@ mod trees;
 mod wide;
 mod write;
 
+pub use bad_rows::BadRows;
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
 pub use gather::{
     Gathered, Timed, asking_for_pairs, expect_features, expect_known_items, gather, gather_for, input_of, load,

@@ -1,5 +1,6 @@
 //! The options of a reader, and what it reports.
 
+use crate::bad_rows::BadRows;
 use crate::pairs::Items;
 use crate::stamps::Stamps;
 use crate::templates::Templates;
@@ -175,6 +176,12 @@ pub struct ReadOptions {
     /// For a stream: how rows are stored must depend on no later row. Rows of svmlight text are then sparse, and those of
     /// tables dense; if the index base is not known, it is 0, so that column j is the feature with index j.
     pub steady: bool,
+    /// For a stream: rows are used as soon as they arrive, and are not collected until a block is full.
+    pub live: bool,
+    /// Whether more is appended to the file while it is read. Its end is then waited for, until the reader is cancelled.
+    pub follow: bool,
+    /// Where rows that cannot be read go. Without it, the first one is an error.
+    pub bad_rows: Option<BadRows>,
     /// The minimum number of features of an svmlight file, whose last features may be zero in all rows.
     pub least_features: usize,
     /// What makes the features of text in columns. With templates, text whose format is not named is taken for that.

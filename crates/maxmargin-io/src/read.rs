@@ -1,6 +1,7 @@
 //! [`read`]: reads any file; its format is detected by content and name.
 
 use crate::delimiter::delimiter_of;
+use crate::growing::Growing;
 use crate::mapped::MappedFile;
 use crate::options::{Format, Loaded, Pairing, ReadOptions};
 use crate::sides::add_side_files;
@@ -30,7 +31,7 @@ pub fn stored_size(file: &str, options: &ReadOptions) -> Result<Option<u64>> {
     }
     let opened = open(file, path)?;
     let bytes = opened.metadata().ok().map(|metadata| metadata.len());
-    let (head, _) = peek(opened, file)?;
+    let (head, _) = peek(opened, file, false)?;
     let mapped = Compression::of_content(&head).is_none() && format(file, &head, options)? == Format::Mmd;
     Ok(bytes.filter(|_| !mapped))
 }
@@ -156,8 +157,11 @@ impl Input {
         let Some(metadata) = metadata else {
             return Input::of_pipe(file, opened, Some(path), options);
         };
+        if options.follow {
+            return Input::of_pipe(file, Growing::new(opened, options.cancel.clone()), Some(path), options);
+        }
         let stamps = Stamps::of_data(file, path, &opened);
-        let (head, stream) = peek(opened, file)?;
+        let (head, stream) = peek(opened, file, false)?;
         let compression = Compression::of_content(&head);
         let mut input = match compression {
             Some(compression) => Input::of_decoded(file, compression.decoder(stream)?, Some(path), options)?,
@@ -193,7 +197,7 @@ impl Input {
         path: Option<&Path>,
         options: &ReadOptions,
     ) -> Result<Input> {
-        let (head, stream) = peek(Pipe::new(input, options.cancel.clone())?, file)?;
+        let (head, stream) = peek(Pipe::new(input, options.cancel.clone())?, file, options.live)?;
         match Compression::of_content(&head) {
             Some(compression) => {
                 let input = Input::of_decoded(file, compression.decoder(stream)?, path, options)?;
@@ -209,7 +213,7 @@ impl Input {
         path: Option<&Path>,
         options: &ReadOptions,
     ) -> Result<Input> {
-        let (head, stream) = peek(stream, file)?;
+        let (head, stream) = peek(stream, file, options.live)?;
         let name = path.map_or(file, |path| path.to_str().unwrap_or(file));
         let format = format(name, &head, options).map_err(|error| error.in_file(file))?;
         let input = Input::new(file, format, &head, Content::Stream(Box::new(stream)));
@@ -243,10 +247,24 @@ pub(crate) fn unread(file: &str, format: Format) -> Error {
     Error::new(Code::UnknownFormat, format!("this build does not read {format}")).in_file(file)
 }
 
-/// The first bytes of a stream, and the complete stream.
-fn peek(mut stream: impl Read + Send + 'static, file: &str) -> Result<(Vec<u8>, impl Read + Send + 'static)> {
-    let mut head = Vec::with_capacity(HEAD);
-    stream.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(|error| read_error(&error).in_file(file))?;
+/// The first bytes of a stream, and the complete stream. For a live stream these are no more than what arrives with the
+/// first line.
+fn peek(
+    mut stream: impl Read + Send + 'static,
+    file: &str,
+    live: bool,
+) -> Result<(Vec<u8>, impl Read + Send + 'static)> {
+    let mut head = vec![0; HEAD];
+    let mut length = 0;
+    while length < HEAD && !(live && head[..length].contains(&b'\n')) {
+        match stream.read(&mut head[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(read_error(&error).in_file(file)),
+        }
+    }
+    head.truncate(length);
     Ok((head.clone(), Cursor::new(head).chain(stream)))
 }
 

@@ -1,7 +1,7 @@
 //! [`RowBlocks`]: rows that are used once and in order, in bounded memory, for inputs of any size.
 
 use crate::blocks::{BlockOptions, Source, StoredBlocks, content};
-use crate::options::{Facts, Format, Precision, ReadOptions};
+use crate::options::{Facts, Format, Pairing, Precision, ReadOptions};
 use crate::read::{Input, unread};
 use crate::sides::SideFiles;
 use crate::source_stream::SourceStream;
@@ -10,7 +10,8 @@ use crate::{cache, csv};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 
-/// An iterator over blocks of rows with targets, in input order. With [`ReadOptions::steady`] the layout of the rows does
+/// An iterator over blocks of rows with targets. Blocks follow each other in input order; within one, the rows of a query
+/// stand together. With [`Pairing::Sides`] a table may hold a pair in each row instead. With [`ReadOptions::steady`] the layout of the rows does
 /// not depend on the place where the stream begins or is cut.
 ///
 /// The file may be `-` for standard input, and text may be compressed. The text of a block is read before the previous
@@ -29,6 +30,7 @@ use maxmargin::error::{Code, Error, Result};
 pub struct RowBlocks<'a> {
     blocks: SourceStream<'a>,
     sides: SideFiles,
+    pairing: Pairing,
 }
 
 impl<'a> RowBlocks<'a> {
@@ -61,7 +63,8 @@ impl<'a> RowBlocks<'a> {
             }
             (format, ..) => return Err(unread(name, format)),
         };
-        Ok(RowBlocks { blocks: SourceStream::new(source, input, options), sides })
+        let pairing = options.pairing.clone();
+        Ok(RowBlocks { blocks: SourceStream::new(source, input, options), sides, pairing })
     }
 
     /// The findings. The notes are complete at the end.
@@ -70,17 +73,13 @@ impl<'a> RowBlocks<'a> {
     }
 
     fn checked(&mut self, block: Dataset) -> Result<Dataset> {
-        if block.pairs().is_some() {
-            return Err(Error::new(Code::BadTable, "the file holds pairs, and this task learns from rows")
+        match (block.pairs(), &self.pairing) {
+            (None, _) => self.sides.add(block),
+            (Some(_), Pairing::Sides) => Ok(block),
+            (Some(_), _) => Err(Error::new(Code::BadTable, "the file holds pairs, and this task learns from rows")
                 .in_file(self.blocks.file())
-                .help("give a table with a row for each example, or learn another task"));
+                .help("give a table with a row for each example, or learn another task")),
         }
-        let block = self.sides.add(block)?;
-        let Some(order) = block.input_order() else { return Ok(block) };
-        // Rows of a query stand together; a stream is learned from in its own order.
-        let mut places = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(place, &row)| places[row as usize] = place);
-        block.select(&places)
     }
 }
 

@@ -43,9 +43,12 @@ fn a_stream_in_two_parts_gives_the_bytes_of_one() {
             .write(&format!("all.{kind}"), make(&lines))
             .write(&format!("first.{kind}"), make(&lines[..1230]))
             .write(&format!("rest.{kind}"), make(&lines[1230..]));
-        for way in
-            ["", "--solver sgd --loss logistic --batch 10", "--solver pegasos --batch 3", "--intercept penalised"]
-        {
+        for way in [
+            "--rate 0.2",
+            "--solver sgd --loss logistic --batch 10 --rate 0.1",
+            "--solver pegasos --batch 3",
+            "--intercept penalised --rate 0.1",
+        ] {
             bench.ok(&format!("learn classify all.{kind} {target} -o whole.mm {way} -q"));
             bench.ok(&format!("learn classify first.{kind} {target} -o part.mm {way} -q"));
             bench.ok(&format!("learn classify rest.{kind} {target} --from part.mm -o part.mm -q"));
@@ -75,6 +78,112 @@ fn a_stream_on_standard_input_is_learned_from_and_its_model_predicts() {
     bench.refused("verify stream.mm mails.csv", "MM0401");
 }
 
+/// svmlight rows of four classes, ratings or lists: the target is the number of cuts below a noisy sum.
+fn graded(rows: u64, list: Option<u64>) -> Vec<String> {
+    let mut state = 7u64;
+    let mut next = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    (0..rows)
+        .map(|row| {
+            let (a, b, noise) = (next(100), next(100), next(30));
+            let grade = [60, 100, 150].iter().filter(|&&cut| a + b + noise > cut).count();
+            let list = list.map_or(String::new(), |size| format!(" qid:{}", row / size));
+            format!("{grade}{list} 1:{} 3:{} 5:1", a as f64 / 50.0, b as f64 / 50.0)
+        })
+        .collect()
+}
+
+#[test]
+fn every_task_is_learned_in_two_parts_with_the_bytes_of_one() {
+    let bench = Workbench::new();
+    let pairs: Vec<String> = mails(3000, ["1", "-1"])
+        .iter()
+        .map(|line| {
+            let fields: Vec<&str> = line.split([' ', ':']).collect();
+            let (good, bad) = if fields[0] == "1" { (fields[2], fields[4]) } else { (fields[4], fields[2]) };
+            format!("{bad},{good}")
+        })
+        .collect();
+    let wide = |lines: &[String]| format!("better.x,worse.x\n{}\n", lines.join("\n"));
+    let (classes, lists) = (graded(3000, None), graded(3000, Some(6)));
+    type Make<'a> = &'a dyn Fn(&[String]) -> String;
+    type Case<'a> = (&'a str, &'a str, &'a [String], Make<'a>, &'a [&'a str]);
+    let cases: [Case<'_>; 4] = [
+        (
+            "classify",
+            "txt",
+            &classes,
+            &text,
+            &["", "--multiclass joint --solver passive-aggressive", "--loss logistic --batch 6 --rate 0.1"],
+        ),
+        ("ordinal", "txt", &classes, &text, &["", "--form explicit --solver pegasos", "--solver sgd --batch 6"]),
+        ("rank", "txt", &lists, &text, &["", "--solver sgd --loss hinge --rate 0.1 --batch 2"]),
+        ("rank", "csv", &pairs, &wide, &["", "--solver passive-aggressive", "--loss logistic --recalibrate 700"]),
+    ];
+    for (task, kind, lines, make, ways) in cases {
+        // The cut is at a multiple of all batches and lists.
+        bench
+            .write(&format!("all.{kind}"), make(lines))
+            .write(&format!("first.{kind}"), make(&lines[..1200]))
+            .write(&format!("rest.{kind}"), make(&lines[1200..]));
+        for way in ways {
+            // A first rate that is found with later examples is the same only if these are there.
+            let way = if way.contains("rate") || way.contains("passive") || way.contains("pegasos") {
+                way.to_string()
+            } else {
+                format!("{way} --rate 0.05")
+            };
+            bench.ok(&format!("learn {task} all.{kind} -o whole.mm {way} -q"));
+            bench.ok(&format!("learn {task} first.{kind} -o part.mm {way} -q"));
+            if !way.contains("recalibrate") {
+                bench.ok(&format!("learn {task} rest.{kind} --from part.mm -o part.mm -q"));
+                assert!(bench.read("whole.mm") == bench.read("part.mm"), "{task} {kind} {way}: the bytes differ");
+            }
+            bench.ok("inspect whole.mm").shows("a stream of");
+        }
+        let metric = match task {
+            "classify" => "accuracy",
+            "ordinal" => "mae",
+            _ if kind == "txt" => "ndcg@10",
+            _ => "pair-accuracy",
+        };
+        let value = number(&bench.json(&format!("evaluate whole.mm all.{kind} --metric {metric}")), metric);
+        assert!(if metric == "mae" { value < 0.5 } else { value > 0.55 }, "{task} {kind}: {metric} {value}");
+    }
+}
+
+#[test]
+fn bad_rows_are_left_out_and_written_with_their_reason() {
+    let bench = Workbench::new();
+    let (good, mut bad) = (mails(400, ["-1", "1"]), mails(400, ["-1", "1"]));
+    for (place, line) in [(0, "1 1:x"), (77, "spam 1:1"), (78, "1 5:1 3:1"), (403, "1 2:nan")] {
+        bad.insert(place, line.to_string());
+    }
+    bench.write("good.txt", text(&good)).write("bad.txt", text(&bad));
+    bench.ok("learn classify good.txt -o good.mm -q");
+    bench.refused("learn classify bad.txt -o bad.mm", "MM0203");
+    let said = bench.json("learn classify bad.txt -o bad.mm --skip-bad left.txt");
+    assert!(bench.read("good.mm") == bench.read("bad.mm"), "the same rows give the same model");
+    assert_eq!((number(&said, "bad"), number(&said, "rows")), (4.0, 400.0));
+    let left = String::from_utf8(bench.read("left.txt")).expect("text");
+    let lines: Vec<&str> = left.lines().collect();
+    assert!(lines.len() == 8 && lines[0].starts_with("# bad.txt:1:") && lines[1] == "1 1:x", "{left}");
+    assert!(lines[2].starts_with("# bad.txt:78:") && lines[4].starts_with("# bad.txt:79:"), "{left}");
+    assert!(lines[6].starts_with("# bad.txt:404:") && lines[7] == "1 2:nan", "{left}");
+    // Tables: a cell that is no number, and a row with another number of fields.
+    let good = table(&good);
+    let bad = good.replacen("class,a,b\n", "class,a,b\n1,x,2\n1,2\n", 1) + "-1,1,2,3\n";
+    bench.write("good.csv", &good).write("bad.csv", bad);
+    bench.ok("learn classify good.csv --target class -o good.mm -q");
+    let said = bench.json("learn classify bad.csv --target class -o bad.mm --skip-bad left.txt");
+    assert!(bench.read("good.mm") == bench.read("bad.mm"));
+    assert_eq!(number(&said, "bad"), 3.0);
+    assert!(String::from_utf8(bench.read("left.txt")).expect("text").contains("1,x,2\n"));
+    bench.refused("learn classify bad.csv --target class -o bad.mm --skip-bad bad.csv", "MM0108");
+}
+
 #[test]
 fn classes_are_declared_or_come_up() {
     let bench = Workbench::new();
@@ -84,6 +193,8 @@ fn classes_are_declared_or_come_up() {
     bench.ok("learn classify one.txt --classes 0,1 -o model.mm -q");
     bench.ok("learn classify two.txt --from model.mm -o model.mm -q");
     bench.write("three.txt", "0 1:1\n1 2:1\n7 2:1\n");
+    bench.ok("learn classify three.txt -o three.mm -q");
+    bench.ok("inspect three.mm").shows("`7`");
     bench.refused("learn classify three.txt --classes 0,1 -o new.mm", "MM0312").says("`7` of row 3");
     bench.refused("learn classify two.txt --classes 0 -o new.mm", "MM0402");
 }
@@ -103,5 +214,104 @@ fn settings_that_no_stream_can_follow_are_refused() {
         ("nowhere.txt", "MM0101"),
     ] {
         bench.refused(&format!("learn classify {line} -o model.mm"), code);
+    }
+}
+
+#[cfg(unix)]
+mod ended {
+    use super::*;
+    use crate::workbench::PATIENCE;
+    use std::fs::OpenOptions;
+    use std::io::Write;
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    fn start(bench: &Workbench, line: &str) -> Child {
+        Command::new(assert_cmd::cargo::cargo_bin!("maxmargin"))
+            .args(line.split_whitespace())
+            .current_dir(bench.folder())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts")
+    }
+
+    /// The rows that a model has seen; 0 if there is none, or if it is being replaced at this moment.
+    fn seen(bench: &Workbench, file: &str) -> u64 {
+        let said = Command::new(assert_cmd::cargo::cargo_bin!("maxmargin"))
+            .args(["inspect", file, "--json"])
+            .current_dir(bench.folder())
+            .output()
+            .expect("the command starts");
+        let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
+        said["rows"].as_u64().unwrap_or(0)
+    }
+
+    #[test]
+    fn a_hundred_kills_at_random_moments_lead_to_the_same_model() {
+        let bench = Workbench::new();
+        bench.write("all.txt", text(&mails(60_000, ["-1", "1"])));
+        let way = "--rate 0.1 --batch 3";
+        bench.ok(&format!("learn classify all.txt -o whole.mm {way} -q"));
+        let (mut state, mut kills) = (99u64, 0);
+        while kills < 100 {
+            let learned = seen(&bench, "part.mm");
+            let from = if learned > 0 { format!("--skip {learned} --from part.mm") } else { String::new() };
+            // From where the last one was killed, with a snapshot every few rows.
+            let mut running =
+                start(&bench, &format!("learn classify all.txt {from} -o part.mm {way} --snapshot-every 300 -q"));
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            std::thread::sleep(Duration::from_micros(2_000 + (state >> 33) % 30_000));
+            let ended = running.try_wait().expect("a child").is_some();
+            running.kill().expect("it runs");
+            running.wait().expect("it ends");
+            kills += 1;
+            if ended {
+                assert!(bench.read("whole.mm") == bench.read("part.mm"));
+                std::fs::remove_file(bench.path("part.mm")).expect("a model");
+            }
+        }
+        let learned = seen(&bench, "part.mm");
+        let from = if learned > 0 { format!("--skip {learned} --from part.mm") } else { String::new() };
+        bench.ok(&format!("learn classify all.txt {from} -o part.mm {way} -q"));
+        assert!(bench.read("whole.mm") == bench.read("part.mm"));
+    }
+
+    #[test]
+    fn a_file_that_grows_is_followed_until_the_end_is_asked_for() {
+        let bench = Workbench::new();
+        let lines = mails(2400, ["-1", "1"]);
+        for (kind, make) in [("txt", text as fn(&[String]) -> String), ("csv", table)] {
+            let way = if kind == "csv" { "--target class --rate 0.1" } else { "--rate 0.1" };
+            let file = format!("grows.{kind}");
+            bench.write(&file, make(&lines[..800])).write(&format!("all.{kind}"), make(&lines));
+            bench.ok(&format!("learn classify all.{kind} -o whole.mm {way} -q"));
+            let mut running =
+                start(&bench, &format!("learn classify {file} -o part.mm {way} --follow --snapshot-every 100 -q"));
+            let begun = Instant::now();
+            let wait = |rows: u64| {
+                while seen(&bench, "part.mm") < rows {
+                    assert!(begun.elapsed() < PATIENCE, "{rows} rows never came");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            };
+            wait(800);
+            let more = make(&lines[800..]);
+            let more = if kind == "csv" { more.split_once('\n').expect("a header").1 } else { &more };
+            let mut open = OpenOptions::new().append(true).open(bench.path(&file)).expect("the file");
+            // The end of a line comes later than its beginning.
+            let (first, rest) = more.split_at(more.len() / 2);
+            open.write_all(first.as_bytes()).expect("it is written");
+            wait(1000);
+            open.write_all(rest.as_bytes()).expect("it is written");
+            wait(2400);
+            let process = libc::pid_t::try_from(running.id()).expect("a process id");
+            // SAFETY: no memory is touched. The process is our child and is waited for after this.
+            assert_eq!(unsafe { libc::kill(process, libc::SIGTERM) }, 0);
+            assert!(running.wait().expect("it ends").success());
+            assert!(bench.read("whole.mm") == bench.read("part.mm"), "{kind}");
+            std::fs::remove_file(bench.path("part.mm")).expect("a model");
+        }
     }
 }

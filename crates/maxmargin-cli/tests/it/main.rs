@@ -18,6 +18,7 @@ mod invariance;
 mod kernels;
 mod learn;
 mod learn_classes;
+mod learn_paired;
 mod limits;
 mod measures;
 mod memory;

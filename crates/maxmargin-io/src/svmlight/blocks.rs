@@ -1,8 +1,10 @@
 //! svmlight text as blocks of rows, in constant memory.
 
 use super::assemble::{Plan, Stored, assemble};
-use super::piece::{Piece, Seen, parse_block};
-use super::{check_groups, columns, facts, fill, guess_entries, known_base, no_rows, strip_mark, zero_index};
+use super::piece::{Failure, Piece, Seen, parse_block};
+use super::{
+    check_groups, columns, facts, fill, fill_live, guess_entries, known_base, no_rows, strip_mark, zero_index,
+};
 use crate::blocks::{Batch, Source};
 use crate::options::{Facts, ReadOptions};
 use maxmargin::data::Dataset;
@@ -64,10 +66,23 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
 
     fn read(&mut self) {
         let count = 2 * parallel::threads();
+        if self.options.live {
+            match fill_live(&mut self.stream, &mut self.carry, self.bytes, self.options) {
+                Ok(text) => self.text = text,
+                Err(error) => self.failure = Some(error.in_file(self.file)),
+            }
+            return;
+        }
         match fill(&mut self.stream, &mut self.carry, count, self.bytes, self.options) {
             Ok(text) => self.text = text,
             Err(error) => self.failure = Some(error.in_file(self.file)),
         }
+    }
+
+    /// Writes bad rows to their file.
+    fn put_away(&self, bad: Vec<(Box<Failure>, Vec<u8>)>) -> Result<()> {
+        let Some(rows) = &self.options.bad_rows else { return Ok(()) };
+        bad.into_iter().try_for_each(|(failure, row)| rows.put(&failure.into_error(self.file, self.lines), &row))
     }
 
     /// Checks a piece against the earlier ones.
@@ -98,6 +113,31 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
     }
 }
 
+/// A parsed block or why it cannot be parsed, and the lines that were left out.
+type Parsed<V> = (std::result::Result<Piece<V>, Box<Failure>>, Vec<(Box<Failure>, Vec<u8>)>);
+
+/// Parses a block. If bad lines are to be left out, each is returned and overwritten by blanks, so that the numbers of the
+/// other lines stay.
+fn parse_leniently<V: Stored>(text: &mut [u8], skips: bool) -> Parsed<V> {
+    let mut bad = Vec::new();
+    loop {
+        match parse_block::<V>(text, guess_entries(text)) {
+            Err(failure) if skips => {
+                let mut ends = memchr::memchr_iter(b'\n', text);
+                let line = usize::try_from(failure.line).unwrap_or(usize::MAX);
+                let start = if line == 0 { 0 } else { ends.nth(line - 1).map_or(text.len(), |end| end + 1) };
+                let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |end| start + end);
+                if start >= end {
+                    return (Err(failure), bad);
+                }
+                bad.push((failure, text[start..end].to_vec()));
+                text[start..end].fill(b' ');
+            }
+            outcome => return (outcome, bad),
+        }
+    }
+}
+
 impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
     fn next(&mut self) -> Batch {
         if !self.started {
@@ -105,20 +145,33 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
             self.read();
             strip_mark(&mut self.text);
         }
-        let text = std::mem::take(&mut self.text);
+        // A live stream is not waited for while there is something to learn from.
+        if self.options.live && self.text.is_empty() && self.failure.is_none() {
+            self.read();
+        }
+        let mut text = std::mem::take(&mut self.text);
         if text.is_empty() {
             let failure = self.failure.take().or_else(|| (self.rows == 0).then(|| no_rows(self.file, self.lines)));
             return Batch { blocks: Vec::new(), ended: true, failure };
         }
+        let (skips, live) = (self.options.bad_rows.is_some(), self.options.live);
         let (parsed, ()) = parallel::join(
-            || parallel::map(text.len(), |number| parse_block::<V>(&text[number], guess_entries(&text[number]))),
-            || self.read(),
+            || parallel::map_each(text.iter_mut().collect(), |_, text| parse_leniently::<V>(text, skips)),
+            || {
+                if !live {
+                    self.read()
+                }
+            },
         );
         drop(text);
         let mut pieces: Vec<(Piece<V>, Plan)> = Vec::with_capacity(parsed.len());
         let mut blocks: Vec<Dataset> = Vec::with_capacity(parsed.len());
         let mut failure = None;
-        for piece in parsed {
+        for (piece, bad) in parsed {
+            if let Err(error) = self.put_away(bad) {
+                failure = Some(error);
+                break;
+            }
             let checked = piece.map_err(|failure| failure.into_error(self.file, self.lines)).and_then(|piece| {
                 self.check(&piece)?;
                 self.lines += piece.lines;

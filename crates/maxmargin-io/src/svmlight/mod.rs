@@ -183,6 +183,42 @@ fn fill(
     Ok(blocks)
 }
 
+/// Reads what is there, at least one whole line, up to about this many bytes; nothing at the end.
+fn fill_live(stream: &mut impl Read, carry: &mut Vec<u8>, bytes: usize, options: &ReadOptions) -> Result<Vec<Vec<u8>>> {
+    let mut block = std::mem::take(carry);
+    let mut ended = false;
+    let mut newline = None;
+    while newline.is_none() && !ended && !options.cancel.is_raised() {
+        let before = block.len();
+        block.resize(before + bytes, 0);
+        let read = match stream.read(&mut block[before..]) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                block.truncate(before);
+                continue;
+            }
+            other => other.map_err(|error| crate::source::read_error(&error))?,
+        };
+        block.truncate(before + read);
+        ended = read == 0;
+        newline = memrchr(b'\n', &block[before..]).map(|place| before + place);
+        if newline.is_none() && block.len() > LONGEST_LINE + 1 {
+            // The parser refuses such a line.
+            block.push(b'\n');
+            newline = Some(block.len() - 1);
+        }
+    }
+    if ended && !block.is_empty() {
+        block.push(b'\n');
+        newline = Some(block.len() - 1);
+    }
+    let Some(newline) = newline else {
+        *carry = block;
+        return Ok(Vec::new());
+    };
+    *carry = block.split_off(newline + 1);
+    Ok(vec![block])
+}
+
 fn finish<V: Stored>(file: &str, pieces: Vec<Piece<V>>, options: &ReadOptions) -> Result<Loaded> {
     let rows: usize = pieces.iter().map(Piece::rows).sum();
     let lines: u64 = pieces.iter().map(|piece| piece.lines).sum();

@@ -263,6 +263,14 @@ impl Dataset {
         self.input_order.as_ref().map_or(row, |order| order[row] as usize)
     }
 
+    /// The rows in the order of the input. If they were moved, they lose their groups.
+    pub fn in_input_order(self) -> Result<Dataset> {
+        let Some(order) = &self.input_order else { return Ok(self) };
+        let mut places = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(place, &row)| places[row as usize] = place);
+        self.select(&places)
+    }
+
     /// The name of a stored row in messages: its id, or its position in the input.
     pub fn row_name(&self, row: usize) -> String {
         match &self.row_ids {

@@ -108,6 +108,7 @@ pub(crate) use bootstrap::quantile;
 pub(crate) use brackets::with_true_pieces;
 pub use comparisons::{confusion, decided_scores};
 pub use judged::{Evaluation, Judged, Truth};
+pub(crate) use ndcg::ndcg_of_list;
 pub use roc::roc_curve;
 pub use spans::TagNames;
 pub use table::{ByClass, ClassTable, Confused};

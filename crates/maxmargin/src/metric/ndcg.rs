@@ -43,6 +43,12 @@ pub(super) fn ndcg(list: List<'_>, cutoff: Option<NonZeroUsize>, variant: Varian
     ratio(total(&reached), total(&best))
 }
 
+/// Standard NDCG of one list at this cut-off.
+pub(crate) fn ndcg_of_list(scores: &[f64], grades: &[f64], cutoff: usize) -> f64 {
+    let (variant, positions) = (Variant::default(), cutoff.min(scores.len()));
+    ndcg(List { scores, grades }, NonZeroUsize::new(cutoff), variant, &discounts(variant, positions))
+}
+
 /// The mean of NDCG@1, …, NDCG@n of one list of n rows.
 pub(super) fn mean_ndcg(list: List<'_>, variant: Variant, discounts: &[f64]) -> f64 {
     let (reached, best) = gains(list, variant);

@@ -50,9 +50,8 @@ fn learned(settings: &Settings, data: &Dataset) -> ClassificationLearner {
 
 /// The parts of a model of the learner.
 fn resumed(settings: &Settings, learner: &ClassificationLearner) -> ClassificationLearner {
-    let (weights, constant) = learner.point();
+    let (weights, intercepts) = learner.point();
     let decoder = learner.decoder().expect("two classes");
-    let intercepts: Vec<f64> = constant.into_iter().collect();
     let parts =
         Learned { weights: &weights, intercepts: &intercepts, decoder: &decoder, pairs: None, rows: learner.seen() };
     ClassificationLearner::resume(settings, &learner.state(), &parts).expect("its own state")
@@ -78,7 +77,7 @@ fn gradient_steps_are_those_of_weights_that_are_shrunk_one_by_one() {
                         let near = (got - expected).abs() < 1e-9 * (1.0 + expected.abs());
                         assert!(near, "{solver:?} {loss:?} {batch}: {got} {expected}");
                     }
-                    assert!((constant.unwrap_or(0.0) - b).abs() < 1e-9, "{solver:?} {loss:?} {batch}");
+                    assert!((constant.first().copied().unwrap_or(0.0) - b).abs() < 1e-9, "{solver:?} {loss:?} {batch}");
                     assert_eq!(learner.progress().metric("error").and_then(|error| error.all), Some(wrong));
                     assert!((learner.totals().0 - losses).abs() < 1e-7 * losses, "{:?} {losses}", learner.totals());
                 }
@@ -119,9 +118,13 @@ fn plainly(
             wrong += u32::from((predicted >= 0.0) != (sign > 0.0));
             let violation = loss.margin() - sign * score(&w, b);
             losses += row_weights[row] * loss.value(violation);
+            // Steps of Pegasos on the squared hinge are limited by the length of their row.
+            let square: f64 = x.iter().map(|x| x * x).sum();
+            let limited = solver == Solver::Pegasos && loss == Loss::SquaredHinge && row_weights[row] > 0.0;
+            let own = if limited { eta.min(0.5 / (square * row_weights[row])) } else { eta };
             let force = row_weights[row] * loss.derivative(violation) * sign / rows.len() as f64;
-            pull.iter_mut().zip(&x).for_each(|(pull, x)| *pull += force * x);
-            pull_b += force;
+            pull.iter_mut().zip(&x).for_each(|(pull, x)| *pull += own / eta * force * x);
+            pull_b += force * if intercept == Intercept::Free { own.min(1.0) / eta.min(1.0) } else { own / eta };
         }
         w.iter_mut().zip(&pull).for_each(|(w, pull)| *w = *w * (1.0 - eta * lambda).max(0.0) + eta * pull);
         match intercept {

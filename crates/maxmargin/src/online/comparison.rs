@@ -170,6 +170,7 @@ impl ComparisonLearner {
             weight: self.state.weight,
             loss: self.state.loss,
             metrics: vec![error, auc],
+            aggression: None,
         }
     }
 

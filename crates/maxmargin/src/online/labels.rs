@@ -64,10 +64,45 @@ impl StreamLabels {
         Ok(())
     }
 
+    /// Writes the code of each row into `codes`, up to the first row whose label is new. Returns the number of rows before
+    /// it.
+    pub(crate) fn known(&self, data: &Dataset, rows: Range<usize>, codes: &mut Vec<u32>) -> Result<usize> {
+        codes.clear();
+        match data.targets() {
+            Targets::Labels { names, codes: own } => {
+                let mut by_code: Vec<Option<Option<u32>>> = vec![None; names.len()];
+                for row in rows {
+                    let own = own[row] as usize;
+                    match *by_code[own].get_or_insert_with(|| self.find(&names.get(own))) {
+                        Some(code) => codes.push(code),
+                        None => break,
+                    }
+                }
+            }
+            Targets::Sets { .. } => return Err(several_labels()),
+            targets => {
+                let values = targets.real()?;
+                let found = rows.map(|row| self.by_number.get(&(values[row] + 0.0).to_bits()).copied());
+                codes.extend(found.take_while(Option::is_some).flatten());
+            }
+        }
+        Ok(codes.len())
+    }
+
+    /// Adds the labels of some rows that are new, in the order of the rows.
+    pub(crate) fn meet(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
+        self.codes(data, rows, &mut Vec::new())
+    }
+
+    /// The code of a known label. Numbers may be spelled in another way.
+    fn find(&self, label: &str) -> Option<u32> {
+        let number = || bits(label).and_then(|bits| self.by_number.get(&bits));
+        self.by_name.get(label).or_else(number).copied()
+    }
+
     /// The code of a label, which is new if it is neither known by its name nor as a number.
     fn code_of(&mut self, label: &str, data: &Dataset, row: usize) -> Result<u32> {
-        let number = || bits(label).and_then(|bits| self.by_number.get(&bits));
-        if let Some(&code) = self.by_name.get(label).or_else(number) {
+        if let Some(code) = self.find(label) {
             return Ok(code);
         }
         if self.declared {
@@ -121,6 +156,11 @@ mod tests {
         let numbers = Targets::Real(vec![3.0, -0.0, 0.0, 3.0].into());
         labels.codes(&data(numbers), 0..4, &mut codes).expect("labels");
         assert_eq!((codes.as_slice(), labels.names().len()), (&[2, 3, 3, 2][..], 4));
+        let more = Targets::Real(vec![0.0, 3.0, 5.0, 3.0].into());
+        assert_eq!(labels.known(&data(more.clone()), 0..4, &mut codes).expect("labels"), 2);
+        assert_eq!(codes, [3, 2]);
+        let words = Targets::Labels { names: ["a", "z"].into_iter().collect(), codes: vec![0, 1].into() };
+        assert_eq!(labels.known(&data(words), 0..2, &mut codes).expect("labels"), 1);
         // The same number, spelled as a word among others.
         let mixed = Targets::Labels { names: ["3.0", "x"].into_iter().collect(), codes: vec![0, 1].into() };
         labels.codes(&data(mixed), 0..2, &mut codes).expect("labels");

@@ -64,6 +64,53 @@ impl LinearPoint {
         (score, average.map_or(score, |average| average + self.mean.first().copied().unwrap_or(0.0)))
     }
 
+    /// The score with the current weights.
+    #[inline(always)]
+    pub(crate) fn score<R: Rows>(&self, rows: &R, row: usize) -> f64 {
+        rows.dot(row, &self.weights.vector) / self.weights.divisor + self.constants.first().copied().unwrap_or(0.0)
+    }
+
+    /// The scores of a row with the current weights, one for each output, and the ones to predict with. The second are
+    /// left as they are, and false is returned, if there is no average.
+    #[inline(always)]
+    pub(crate) fn all_scores<R: Rows>(&self, rows: &R, row: usize, scores: &mut [f64], predicted: &mut [f64]) -> bool {
+        rows.dots(row, &self.weights.vector, scores);
+        let averaged = self.weights.average.as_ref();
+        if let Some(average) = averaged {
+            rows.dots(row, &average.vector, predicted);
+            let both = predicted.iter_mut().zip(&*scores);
+            both.for_each(|(own, score)| *own = (*own + average.fraction * score) / average.divisor);
+            predicted.iter_mut().zip(&self.mean).for_each(|(own, b)| *own += b);
+        }
+        scores.iter_mut().for_each(|score| *score /= self.weights.divisor);
+        scores.iter_mut().zip(&self.constants).for_each(|(score, b)| *score += b);
+        averaged.is_some()
+    }
+
+    /// w_k += step_k · x for every output. `scratch` is as long as `steps`.
+    #[inline(always)]
+    pub(crate) fn add_all<R: Rows>(&mut self, rows: &R, row: usize, steps: &[f64], scratch: &mut [f64]) {
+        self.weights.add(1.0, |factor, w| {
+            scratch.iter_mut().zip(steps).for_each(|(scaled, step)| *scaled = factor * step);
+            rows.axpys(row, scratch, w);
+        });
+    }
+
+    /// w_k += step · x and w_l −= step · x, without touching the weights of other outputs.
+    #[inline(always)]
+    pub(crate) fn add_between<R: Rows>(&mut self, rows: &R, row: usize, up: usize, down: usize, step: f64) {
+        let outputs = self.outputs;
+        self.weights.add(step, |step, w| {
+            rows.each(row, |column, value| {
+                // A row of a mapped file may name a column that is not there.
+                if let Some(w) = w.get_mut(column * outputs..(column + 1) * outputs) {
+                    w[up] += step * value;
+                    w[down] -= step * value;
+                }
+            });
+        });
+    }
+
     /// w += step · x, for one output.
     #[inline(always)]
     pub(crate) fn add<R: Rows>(&mut self, rows: &R, row: usize, step: f64) {
@@ -76,6 +123,16 @@ impl LinearPoint {
         if let Some(constant) = self.constants.get_mut(output) {
             *constant += step;
         }
+    }
+
+    /// Number of scores per row.
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Whether there are constant terms.
+    pub(crate) fn has_constants(&self) -> bool {
+        self.intercept != Intercept::None
     }
 
     /// The factor of the steps of a constant term, for steps of this length of the weights. No penalty would bring a free
@@ -103,6 +160,37 @@ impl LinearPoint {
     pub(crate) fn include(&mut self, share: f64) {
         self.weights.include(share);
         self.mean.iter_mut().zip(&self.constants).for_each(|(mean, b)| *mean += share * (b - *mean));
+    }
+
+    /// The same scores with more outputs, those that are new at zero. `place` gives the output of each old one and its
+    /// factor.
+    pub(crate) fn spread(&self, outputs: usize, place: &[(usize, usize, f64)]) -> LinearPoint {
+        let spread = |old: &[f64]| -> Vec<f64> {
+            let rows = old.len() / self.outputs.max(1);
+            let mut new = vec![0.0; rows * outputs];
+            for (old, new) in old.chunks_exact(self.outputs.max(1)).zip(new.chunks_exact_mut(outputs.max(1))) {
+                place.iter().for_each(|&(from, to, factor)| new[to] += factor * old[from]);
+            }
+            new
+        };
+        let weights = Weights {
+            vector: spread(&self.weights.vector),
+            divisor: self.weights.divisor,
+            average: self.weights.average.as_ref().map(|average| Average {
+                vector: spread(&average.vector),
+                fraction: average.fraction,
+                divisor: average.divisor,
+            }),
+        };
+        // There is a constant for every output, also if there was no output before.
+        let moved = |old: &[f64]| -> Vec<f64> {
+            let mut new = vec![0.0; if self.has_constants() { outputs } else { 0 }];
+            place.iter().filter(|_| !old.is_empty()).for_each(|&(from, to, factor)| new[to] += factor * old[from]);
+            new
+        };
+        let constants = moved(&self.constants);
+        let mean = if self.weights.average.is_some() { moved(&self.mean) } else { Vec::new() };
+        LinearPoint { weights, outputs, intercept: self.intercept, constants, mean }
     }
 
     /// Turns the signs of all weights and constant terms.

@@ -2,7 +2,7 @@
 //!
 //! Every example is predicted before it is learned from, which gives the [`Progress`]. Learners are made for a task:
 //! [`ComparisonLearner`] takes pairs of rows with the outcomes left, tie and right; [`ClassificationLearner`] takes rows of
-//! classes. What a learner must keep to continue is an [`OnlineState`], which a model file holds by name.
+//! classes, [`OrdinalLearner`] rows with ranks, and [`RankingLearner`] pairs or whole lists. What a learner must keep to continue is an [`OnlineState`], which a model file holds by name.
 //!
 //! A rule says how examples change the weights: one file for each family. Rows of two classes have the interface
 //! [`two_classes::TwoClassRule`].
@@ -11,12 +11,19 @@ mod classification;
 #[cfg(test)]
 mod classification_tests;
 mod comparison;
+mod descent;
 mod gradient;
 mod labels;
 mod linear;
+mod many_classes;
+mod ordinal;
 mod pair_steps;
+mod passive_aggressive;
 mod progress;
 mod progressive;
+mod ranking;
+#[cfg(test)]
+mod several_tests;
 mod state;
 mod stored;
 #[cfg(test)]
@@ -25,8 +32,10 @@ mod two_classes;
 
 pub use classification::ClassificationLearner;
 pub use comparison::ComparisonLearner;
-pub use progress::{Measured, Progress, RECENT};
+pub use ordinal::OrdinalLearner;
+pub use progress::{Aggression, Measured, Progress, RECENT};
 pub use progressive::{Auc, Progressive};
+pub use ranking::RankingLearner;
 pub(crate) use state::unfit;
 pub use state::{Learned, OnlineState};
 
@@ -41,6 +50,8 @@ pub(crate) fn check_state(settings: &Settings, state: &OnlineState, learned: &Le
     match settings.task.task() {
         Task::Compare => ComparisonLearner::resume(settings, state, learned).map(drop),
         Task::Classify => ClassificationLearner::resume(settings, state, learned).map(drop),
+        Task::Rank => RankingLearner::resume(settings, state, learned).map(drop),
+        Task::Ordinal => OrdinalLearner::resume(settings, state, learned).map(drop),
         task => Err(Error::new(Code::DamagedModel, format!("`{}` does not learn from a stream", task.name()))),
     }
 }
@@ -52,6 +63,8 @@ pub fn progress(settings: &Settings, state: &OnlineState, learned: &Learned<'_>)
         Task::Classify => {
             ClassificationLearner::resume(settings, state, learned).ok().map(|learner| learner.progress())
         }
+        Task::Rank => RankingLearner::resume(settings, state, learned).ok().map(|learner| learner.progress()),
+        Task::Ordinal => OrdinalLearner::resume(settings, state, learned).ok().map(|learner| learner.progress()),
         _ => None,
     }
 }

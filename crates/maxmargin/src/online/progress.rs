@@ -4,6 +4,7 @@
 //! and Langford, Beating the hold-out, COLT 1999). Memory is constant, and all counts have 64 bits.
 
 use super::progressive::{Auc, BUCKETS, WORDS, bucket};
+use super::state::OnlineState;
 
 /// How many of the last examples the recent values cover.
 pub const RECENT: u64 = 8192;
@@ -21,6 +22,8 @@ pub struct Progress {
     pub loss: f64,
     /// The metrics of the task, the most important first.
     pub metrics: Vec<Measured>,
+    /// What passive-aggressive steps say.
+    pub aggression: Option<Aggression>,
 }
 
 impl Progress {
@@ -28,6 +31,21 @@ impl Progress {
     pub fn metric(&self, name: &str) -> Option<&Measured> {
         self.metrics.iter().find(|metric| metric.name == name)
     }
+}
+
+/// What passive-aggressive steps say about the stream so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aggression {
+    /// Batches that were learned from; of one row each, where rows are learned from alone.
+    pub batches: u64,
+    /// Mistakes on these batches, as the rule counts them: see `online/passive_aggressive/bounds.rs`.
+    pub mistakes: u64,
+    /// The most mistakes that the theory allows, if it sets a limit.
+    pub bound: Option<f64>,
+    /// Batches that no weights are right about. Only steps without slack have them.
+    pub contradictions: u64,
+    /// How many rows of the positive and of the negative class are kept to fill batches, and their size in bytes.
+    pub kept: Option<([usize; 2], u64)>,
 }
 
 /// A metric of predictions that were made before their examples were learned from.
@@ -101,6 +119,58 @@ impl Errors {
     }
 }
 
+/// The mean of a metric that each example has: of all, and of the last [`RECENT`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Means {
+    seen: u64,
+    sum: f64,
+    /// The last values. Value number n is in place n modulo [`RECENT`].
+    recent: Vec<f32>,
+}
+
+impl Means {
+    /// Counts a value.
+    pub(crate) fn count(&mut self, value: f64) {
+        let place = (self.seen % RECENT) as usize;
+        match self.recent.get_mut(place) {
+            Some(slot) => *slot = value as f32,
+            None => self.recent.push(value as f32),
+        }
+        self.sum += value;
+        self.seen += 1;
+    }
+
+    /// Values counted.
+    pub(crate) fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// The metric with this name.
+    pub(crate) fn measured(&self, name: &'static str) -> Measured {
+        let recent: f64 = self.recent.iter().map(|value| f64::from(*value)).sum();
+        Measured {
+            name,
+            all: (self.seen > 0).then(|| self.sum / self.seen as f64),
+            recent: (self.seen > 0).then(|| recent / self.recent.len() as f64),
+        }
+    }
+
+    /// Puts the values into a state: the sum and the last values, and their number.
+    pub(crate) fn put(&self, name: &str, state: &mut OnlineState) {
+        let recent = self.recent.iter().map(|value| f64::from(*value));
+        state.put_reals(name, std::iter::once(self.sum).chain(recent).collect());
+        state.put_counts(&format!("{name}-seen"), vec![self.seen]);
+    }
+
+    /// Takes them out again; none if they are invalid.
+    pub(crate) fn take(name: &str, state: &OnlineState) -> Option<Means> {
+        let (&sum, recent) = state.reals(name)?.split_first()?;
+        let &[seen] = state.counts(&format!("{name}-seen"))? else { return None };
+        let fits = recent.len() as u64 == seen.min(RECENT) && seen < u64::MAX / 2;
+        fits.then(|| Means { seen, sum, recent: recent.iter().map(|&value| value as f32).collect() })
+    }
+}
+
 /// How many scores of negative and of positive rows fell into each bucket, for the area under the ROC curve: sixteen
 /// buckets per factor of two between 2⁻¹⁶ and 2¹⁶, on both sides of zero.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,8 +195,9 @@ impl ScoreCounts {
     /// Counts a score.
     #[inline(always)]
     pub(crate) fn count(&mut self, positive: bool, score: f64) {
+        // Scores of nearly zero share one bucket, so that turning signs around moves no score of zero.
         let size = bucket(score.abs());
-        let place = if score < 0.0 { BUCKETS - 1 - size } else { BUCKETS + size };
+        let place = if score < 0.0 && size > 0 { BUCKETS - 1 - size } else { BUCKETS + size };
         self.counts[usize::from(positive) * SIDES + place] += 1;
     }
 
@@ -144,9 +215,26 @@ impl ScoreCounts {
         (pairs > 0.0).then(|| Auc { area: (won + level / 2.0) / pairs, resolution: level / 2.0 / pairs })
     }
 
+    /// The share of positive rows with a score of 0 or below, and that of negative rows with a score of 0 or above; those
+    /// nearer to 0 than 2⁻¹⁶ count as 0. They are none for a class that has not come.
+    ///
+    /// Their sum bounds 1 − AUC. A positive score that is not above a negative one is not above 0, or the negative one is
+    /// not below 0; the mean over all pairs gives the two shares. The scores may come from different weights.
+    pub(crate) fn sides(&self) -> [Option<f64>; 2] {
+        let (negatives, positives) = self.counts.split_at(SIDES);
+        let share = |wrong: &[u64], all: &[u64]| {
+            let total = all.iter().sum::<u64>();
+            (total > 0).then(|| wrong.iter().sum::<u64>() as f64 / total as f64)
+        };
+        [share(&positives[..=BUCKETS], positives), share(&negatives[BUCKETS - 1..], negatives)]
+    }
+
     /// Exchanges the classes and turns all scores around.
     pub(crate) fn flip(&mut self) {
         self.counts.reverse();
+        for side in self.counts.chunks_exact_mut(SIDES) {
+            side.swap(BUCKETS - 1, BUCKETS);
+        }
     }
 
     /// Appends the counts, for a file.
@@ -187,6 +275,15 @@ mod tests {
                 None => prop_assert_eq!(all, 0.0),
                 Some(auc) => prop_assert!((auc.area - won / all).abs() <= auc.resolution + 1e-12, "{auc:?} {}", won / all),
             }
+            let share = |positive: bool| {
+                let own: Vec<f64> = rows.iter().filter(|row| row.0 == positive).map(|row| row.1).collect();
+                let wrong = own.iter().filter(|score| if positive { **score <= 0.0 } else { **score >= 0.0 }).count();
+                (!own.is_empty()).then(|| wrong as f64 / own.len() as f64)
+            };
+            prop_assert_eq!(counts.sides(), [share(true), share(false)]);
+            if let (Some(auc), [Some(missed), Some(alarms)]) = (counts.auc(), counts.sides()) {
+                prop_assert!(1.0 - auc.area <= missed + alarms + 1e-12);
+            }
             let mut numbers = Vec::new();
             counts.put(&mut numbers);
             prop_assert_eq!(numbers.len(), ScoreCounts::NUMBERS);
@@ -197,6 +294,23 @@ mod tests {
             counts.flip();
             prop_assert_eq!(counts, turned);
         }
+    }
+
+    #[test]
+    fn the_recent_mean_forgets_what_is_older() {
+        let mut random = Random::new(4, 0, 0);
+        let stream: Vec<f64> = (0..2 * RECENT + 5).map(|_| f64::from(random.uniform() as f32)).collect();
+        let mut means = Means::default();
+        stream.iter().for_each(|&value| means.count(value));
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let measured = means.measured("mae");
+        assert!((measured.all.expect("values") - mean(&stream)).abs() < 1e-12);
+        assert!((measured.recent.expect("values") - mean(&stream[stream.len() - RECENT as usize..])).abs() < 1e-12);
+        let mut state = OnlineState::default();
+        means.put("means", &mut state);
+        assert_eq!(Means::take("means", &state), Some(means));
+        state.put_counts("means-seen", vec![3]);
+        assert_eq!(Means::take("means", &state), None);
     }
 
     #[test]

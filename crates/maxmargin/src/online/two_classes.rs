@@ -4,14 +4,17 @@
 //! [`TwoClassRule`], which changes the point. A rule sees rows through [`Rows`], so that nothing is copied or allocated in
 //! a step. Add a rule as a file of its own: implement the trait, and name it in [`Rule`].
 
+use super::descent::{Descent, not_for_streams};
 use super::gradient::GradientRule;
 use super::linear::LinearPoint;
+use super::passive_aggressive::{PairedRule, Ways};
 use super::progress::{Errors, ScoreCounts};
 use super::state::OnlineState;
 use crate::data::row_loops::for_this_machine;
 use crate::data::{Dataset, Rows, with_rows};
 use crate::error::Result;
-use crate::settings::{Settings, Solver};
+use crate::settings::{Settings, Solver, TaskSettings};
+use crate::wish::Intercept;
 use std::ops::Range;
 
 /// How many rows ahead rows are prefetched.
@@ -50,22 +53,27 @@ pub(crate) trait TwoClassRule: Send {
         false
     }
 
-    /// Looks at the first rows, all at zero, before anything is learned from them: to choose a rate, for example.
-    fn prepare<R: Rows>(&mut self, _rows: &R, _first: &Batch<'_>, _point: &LinearPoint) {}
+    /// How it steps, if it is gradient descent: its first rate is found by trials.
+    fn descent(&self) -> Option<&Descent> {
+        None
+    }
 
-    /// How many rows [`TwoClassRule::prepare`] wants to see; 0 if it needs none.
-    fn wanted(&self) -> usize {
-        0
+    /// The same, to change it.
+    fn descent_mut(&mut self) -> Option<&mut Descent> {
+        None
     }
 
     /// Makes step number `step`, counted from 0, and returns the weighted sum of the losses before it.
     fn step<R: Rows>(&mut self, rows: &R, batch: &Batch<'_>, step: u64, point: &mut LinearPoint) -> f64;
 
+    /// Both classes change places: what was remembered of positive rows belongs to negative ones, and the reverse.
+    fn turn(&mut self) {}
+
     /// Puts what it remembers besides the point into a state.
     fn put(&self, _state: &mut OnlineState) {}
 
-    /// Takes it out again; none if it is invalid.
-    fn take(&mut self, _state: &OnlineState) -> Option<()> {
+    /// Takes it out again, before this step; none if it is invalid.
+    fn take(&mut self, _state: &OnlineState, _step: u64) -> Option<()> {
         Some(())
     }
 }
@@ -75,6 +83,8 @@ pub(crate) trait TwoClassRule: Send {
 pub(crate) enum Rule {
     /// Stochastic gradient steps.
     Gradient(GradientRule),
+    /// Passive-aggressive steps.
+    Paired(PairedRule),
 }
 
 /// Calls a method of whichever rule it is.
@@ -82,6 +92,7 @@ macro_rules! with_rule {
     ($rule:expr, $own:ident => $body:expr) => {
         match $rule {
             Rule::Gradient($own) => $body,
+            Rule::Paired($own) => $body,
         }
     };
 }
@@ -92,7 +103,23 @@ impl Rule {
     pub(crate) fn of(settings: &Settings) -> Result<Rule> {
         match settings.solver {
             Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => GradientRule::of(settings).map(Rule::Gradient),
-            solver => Err(super::gradient::not_for_streams(solver)),
+            solver if solver.is_paired() || solver == Solver::PassiveAggressive => {
+                super::descent::refuse(settings)?;
+                let TaskSettings::Classify(task) = &settings.task else {
+                    return Err(not_for_streams(solver));
+                };
+                let intercept = task.intercept != Intercept::None;
+                Ways::of(settings, intercept).map(|ways| Rule::Paired(PairedRule::new(ways)))
+            }
+            solver => Err(not_for_streams(solver)),
+        }
+    }
+
+    /// The passive-aggressive rule, if it is that.
+    pub(crate) fn paired(&self) -> Option<&PairedRule> {
+        match self {
+            Rule::Paired(rule) => Some(rule),
+            Rule::Gradient(_) => None,
         }
     }
 }
@@ -131,14 +158,6 @@ pub(crate) fn learn(
     scores: &mut Vec<f64>,
 ) -> bool {
     with_rows!(data.matrix(), rows => with_rule!(rule, rule => learn_with(rows, examples, rule, point, tally, scores)))
-}
-
-/// Lets the rule look at the first rows.
-pub(crate) fn prepare(data: &Dataset, examples: Examples<'_>, rule: &mut Rule, point: &LinearPoint) {
-    let zeros = vec![0.0; examples.signs.len()];
-    let Examples { start, signs, weights } = examples;
-    let first = Batch { start, signs, weights, scores: &zeros };
-    with_rows!(data.matrix(), rows => with_rule!(rule, rule => rule.prepare(rows, &first, point)));
 }
 
 for_this_machine! {

@@ -295,6 +295,16 @@ impl Settings {
     fn validate_stochastic(&self) -> Result<()> {
         let bad = |message: String, help: String| Err(Error::new(Code::BadSetting, message).help(help));
         let given = self.stochastic.given();
+        // A stream checks the rest.
+        if self.solver.is_paired() {
+            return Ok(());
+        }
+        if let Some(name) = given.iter().find(|name| matches!(**name, "pa-variant" | "reservoir" | "average-from")) {
+            return bad(
+                format!("⟦{name}⟧ is for passive-aggressive steps, and the solver is `{}`", self.solver.name()),
+                format!("use ⟦solver=pa-dca⟧ on a stream, or leave ⟦{name}⟧ out"),
+            );
+        }
         // Structured outputs stop by held-out data with any solver. Of a user's own task only the problem knows.
         let structured = self.is_own() || self.abilities(false).structured;
         let alien = given.iter().find(|name| !(structured && **name == "early-stopping"));
@@ -314,7 +324,8 @@ impl Settings {
             );
         }
         let profile = self.task.task().profile();
-        if let Some(name) = given.iter().find(|name| profile.setting(name).is_none()) {
+        let streamed = |name: &&&str| profile.streamed.iter().any(|setting| setting.name == **name);
+        if let Some(name) = given.iter().find(|name| profile.setting(name).is_none() && !streamed(name)) {
             return bad(
                 format!("⟦{name}⟧ is not a setting of `{}`", profile.name),
                 format!("leave ⟦{name}⟧ out, or use another task"),
@@ -360,11 +371,15 @@ impl Settings {
         if self.solver != Solver::PassiveAggressive {
             return Ok(());
         }
-        if !self.comparison().is_some_and(CompareSettings::learns_threshold) || self.kernel != KernelSettings::default()
-        {
+        let learns = match &self.task {
+            TaskSettings::Compare(task) => task.learns_threshold(),
+            TaskSettings::Classify(_) | TaskSettings::Rank(_) => true,
+            _ => false,
+        };
+        if !learns || self.kernel != KernelSettings::default() {
             return bad(
-                "passive-aggressive steps learn weights from a stream of comparisons",
-                "use `maxmargin learn compare`, or leave ⟦solver⟧ out",
+                "passive-aggressive steps learn weights of features from a stream",
+                "use `maxmargin learn`, or leave ⟦solver⟧ out",
             );
         }
         if self.loss == Loss::Logistic {

@@ -80,6 +80,7 @@ impl Settings {
             None => Settings {
                 regularisation: match solver {
                     Solver::PassiveAggressive => Regularisation::C(USUAL_STREAM_C),
+                    solver if solver.is_paired() => Regularisation::C(USUAL_STREAM_C),
                     _ => Regularisation::Lambda(USUAL_STREAM_LAMBDA),
                 },
                 max_passes: 1,
@@ -194,7 +195,7 @@ impl Settings {
 fn usual_stream_solver(known: &[&Setting]) -> Solver {
     let names = known.iter().find(|setting| setting.name == "solver").map(|setting| setting.value);
     let Some(Value::Name(names)) = names else { return Solver::PassiveAggressive };
-    let all = Solver::ALL.into_iter().chain([Solver::PassiveAggressive]);
+    let all = Solver::ALL.into_iter().chain([Solver::PassiveAggressive]).chain(Solver::PAIRED);
     let usual = |solver: &Solver| names().first() == Some(&solver.name());
     all.into_iter().find(usual).unwrap_or(Solver::PassiveAggressive)
 }

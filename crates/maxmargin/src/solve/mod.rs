@@ -42,6 +42,7 @@ mod values;
 pub(crate) use crate::certificate::{ALTERED, infeasible};
 pub use crate::certificate::{ClassDual, ColumnWitness, Cut, OutputDual, SparseDual, Witness, relative_gap};
 pub(crate) use balanced::balanced_values;
+pub(crate) use class_blocks::{BlockForm, LANES, solve_block};
 pub(crate) use class_blocks::{
     ClassBlocks, certified_by_classes, check_dual_of_classes, dual_of_classes, objective_of_classes,
 };

@@ -1,5 +1,6 @@
-//! What stochastic solvers and learners of streams share: how long steps are ([`schedule`]), and weights that shrink at
-//! every step, with their average ([`weights`]).
+//! What stochastic solvers and learners of streams share: how long steps are ([`schedule`]), the search for their first
+//! length ([`calibrate`]), and weights that shrink at every step, with their average ([`weights`]).
 
+pub(crate) mod calibrate;
 pub(crate) mod schedule;
 pub(crate) mod weights;

@@ -77,7 +77,7 @@ impl Weights {
 
     /// w += step · x. `add` adds a multiple of x to a vector.
     #[inline(always)]
-    pub(crate) fn add(&mut self, step: f64, add: impl Fn(f64, &mut [f64])) {
+    pub(crate) fn add(&mut self, step: f64, mut add: impl FnMut(f64, &mut [f64])) {
         let step = step * self.divisor;
         add(step, &mut self.vector);
         if let Some(average) = &mut self.average {

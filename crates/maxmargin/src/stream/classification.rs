@@ -1,8 +1,8 @@
 //! A [`ClassificationLearner`] as a [`Model`], and back.
 
-use super::{Learner, Value};
-use crate::certificate::{Certificate, Decoder, Scorer};
-use crate::data::{Dataset, Names};
+use super::{Learner, made};
+use crate::certificate::{Decoder, Scorer};
+use crate::data::{Dataset, Names, Scale};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
 use crate::online::{ClassificationLearner, Progress};
@@ -17,55 +17,34 @@ impl ClassificationLearner {
         if let (Some(state), Some(learned), true) = (&model.online, model.learned(), model.settings == *settings) {
             return ClassificationLearner::resume(settings, state, &learned);
         }
-        let Some(classes) = model.decoder.classes() else {
-            let message =
-                format!("the model does not tell two classes apart: its task is `{}`", model.settings.task.name());
-            return Err(Error::new(Code::BadSetting, message)
-                .help("continue from a model of `train classify` or `learn classify` with two classes"));
+        let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        let (Some(names), Decoder::Sign(_) | Decoder::Largest(_)) = (model.decoder.class_names(), &model.decoder)
+        else {
+            return bad(
+                format!("the model does not give scores to classes: its task is `{}`", model.settings.task.name()),
+                "continue from a model of `train classify` or `learn classify`",
+            );
         };
-        let plain = model.plain_linear()?;
-        ClassificationLearner::beginning(settings, classes, plain.weights, plain.intercept.unwrap_or(0.0))
+        if model.scorer.outputs() == 1 {
+            let plain = model.plain_linear()?;
+            let constants: Vec<f64> = plain.intercept.into_iter().collect();
+            return ClassificationLearner::beginning(settings, &names, plain.weights, &constants);
+        }
+        let (Scorer::Linear { weights, intercepts, .. }, Scale::None) = (&model.scorer, model.scaling.kind()) else {
+            return bad(
+                "the model of several classes has a kernel or scales features".to_string(),
+                "continue from a linear model without ⟦scale⟧",
+            );
+        };
+        ClassificationLearner::beginning(settings, &names, weights.clone(), intercepts)
     }
 
     /// The current model, which can be saved and continued. `settings` are those of the learner.
     pub fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model> {
-        let (loss, weight) = self.totals();
-        let decoder = ClassificationLearner::decoder(self)?;
-        if weight == 0.0 {
-            return Err(Error::new(Code::NoRows, "there was no row with a weight above zero, so nothing was learned")
-                .help("give at least one row"));
-        }
-        let (weights, constant) = self.point();
-        let Value { objective, c, lambda } = Value::of(settings, &weights, loss, weight)?;
-        let certificate = Certificate {
-            objective,
-            lower_bound: None,
-            constraints: self.seen(),
-            data_hash: 0,
-            rows: self.seen(),
-            pairs: None,
-            ties: None,
-            blocks: None,
-            converged: false,
-            passes: 1,
-            c,
-            lambda,
-            solver: Some(settings.solver),
-        };
-        Ok(Model {
-            settings: settings.clone(),
-            scorer: Scorer::linear(weights, constant),
-            decoder,
-            scaling: Default::default(),
-            feature_names,
-            certificate,
-            witness: None,
-            reading,
-            version: env!("CARGO_PKG_VERSION").to_string(),
-            compacted: None,
-            calibration: None,
-            online: Some(self.state()),
-        })
+        let (decoder, (weights, intercepts)) = (ClassificationLearner::decoder(self)?, self.point());
+        let scorer = Scorer::Linear { weights, outputs: self.outputs(), intercepts };
+        let counts = (self.seen(), None);
+        made(settings, scorer, decoder, (self.totals(), counts), self.state(), (feature_names, reading))
     }
 }
 
@@ -88,6 +67,10 @@ impl Learner for ClassificationLearner {
 
     fn wanted(&self) -> usize {
         ClassificationLearner::wanted(self)
+    }
+
+    fn until_wanted(&self) -> u64 {
+        ClassificationLearner::until_wanted(self)
     }
 
     fn learn(&mut self, data: &Dataset, examples: Range<usize>) -> Result<()> {

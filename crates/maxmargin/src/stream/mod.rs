@@ -6,12 +6,16 @@
 
 mod classification;
 mod comparison;
+mod ordinal;
+mod ranking;
 
-use crate::certificate::Decoder;
+use crate::certificate::{Certificate, Decoder, Scorer};
 use crate::data::{Dataset, Names};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
-use crate::online::{ClassificationLearner, ComparisonLearner, Progress, Progressive};
+use crate::online::{
+    ClassificationLearner, ComparisonLearner, OnlineState, OrdinalLearner, Progress, Progressive, RankingLearner,
+};
 use crate::settings::{Settings, Task};
 use std::ops::Range;
 
@@ -31,10 +35,15 @@ pub trait Learner: Send {
         1
     }
 
-    /// How many examples the data of the next call of [`Learner::learn`] should hold, if the stream has as many: a first
-    /// rate is chosen with them.
+    /// How many examples should follow the first one of the next call of [`Learner::learn`] in its data, if the stream has
+    /// as many: a first rate is found with them. 0 if none is due.
     fn wanted(&self) -> usize {
         0
+    }
+
+    /// How many examples may be learned from before [`Learner::wanted`] may be above 0. A call should not go beyond.
+    fn until_wanted(&self) -> u64 {
+        u64::MAX
     }
 
     /// Predicts some of the examples and then learns from them, step by step in the order of the data. The last step
@@ -68,6 +77,14 @@ pub fn learner(settings: &Settings, from: Option<&Model>) -> Result<Box<dyn Lear
             Some(model) => ClassificationLearner::from_model(model, settings)?,
             None => ClassificationLearner::new(settings)?,
         })),
+        Task::Rank => Ok(Box::new(match from {
+            Some(model) => RankingLearner::from_model(model, settings)?,
+            None => RankingLearner::new(settings)?,
+        })),
+        Task::Ordinal => Ok(Box::new(match from {
+            Some(model) => OrdinalLearner::from_model(model, settings)?,
+            None => OrdinalLearner::new(settings)?,
+        })),
         task => Err(Error::new(Code::Unsupported, format!("`{}` cannot be learned from a stream", task.name()))
             .help("learn another task, or train on stored data")),
     }
@@ -99,4 +116,50 @@ impl Value {
         }
         Ok(Value { objective, c, lambda })
     }
+}
+
+/// The model of a learner: its scores and what they mean, the sum of losses and of weights, the number of examples and of
+/// pairs, its state, and the names and the reading of its data.
+fn made(
+    settings: &Settings,
+    scorer: Scorer,
+    decoder: Decoder,
+    ((loss, weight), (seen, pairs)): ((f64, f64), (u64, Option<u64>)),
+    state: OnlineState,
+    (feature_names, reading): (Option<Names>, Option<String>),
+) -> Result<Model> {
+    if weight == 0.0 {
+        return Err(Error::new(Code::NoRows, "there was no example with a weight above zero, so nothing was learned")
+            .help("give at least one example to learn from"));
+    }
+    let Value { objective, c, lambda } = Value::of(settings, scorer.weights().unwrap_or_default(), loss, weight)?;
+    let certificate = Certificate {
+        objective,
+        lower_bound: None,
+        constraints: seen,
+        data_hash: 0,
+        rows: if pairs.is_some() { 2 * seen } else { seen },
+        pairs,
+        ties: None,
+        blocks: None,
+        converged: false,
+        passes: 1,
+        c,
+        lambda,
+        solver: Some(settings.solver),
+    };
+    Ok(Model {
+        settings: settings.clone(),
+        scorer,
+        decoder,
+        scaling: Default::default(),
+        feature_names,
+        certificate,
+        witness: None,
+        reading,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        compacted: None,
+        calibration: None,
+        online: Some(state),
+    })
 }

@@ -16,8 +16,9 @@ pub use regularisation::Regularisation;
 pub use setting::{COMMON, Choice, Chosen, Range, Setting, Value};
 pub(crate) use setting::{LEARNING, STOCHASTIC};
 pub use solver::Solver;
-pub use stochastic::{EarlyStopping, Sample, Schedule, Stochastic};
-pub(crate) use streaming::{STREAM_BATCH, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_SCHEDULE};
+pub use stochastic::{EarlyStopping, Sample, Schedule, Stochastic, Variant};
+pub(crate) use streaming::{PA_VARIANT, STREAM_AVERAGE, STREAM_BATCH, STREAM_C, STREAM_LAMBDA, STREAM_LOSS};
+pub(crate) use streaming::{STREAM_RATE, STREAM_RECALIBRATE, STREAM_RESERVOIR, STREAM_SCHEDULE};
 
 use crate::data::Scale;
 use crate::kernel::KernelSettings;

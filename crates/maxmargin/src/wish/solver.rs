@@ -39,10 +39,40 @@ pub enum Solver {
     Lasvm,
     /// Passive-aggressive steps over a stream of comparisons: see [`crate::stream`].
     PassiveAggressive,
+    /// Passive-aggressive steps over a stream of rows, each alone.
+    Pa,
+    /// The same for balanced batches: the optimum for each batch.
+    PaDca,
+    /// One row of a batch after the other.
+    PaSequential,
+    /// Pairs of a positive and a negative row.
+    PaAuc,
+    /// The worst rows of both classes together.
+    PaMaxViolators,
+    /// All rows with a loss together.
+    PaCorrectMistakes,
+    /// The average margin of a batch.
+    PaSingleSlack,
 }
 
 impl Solver {
-    /// All solvers for data that are not a stream. [`Solver::PassiveAggressive`] is only for streams.
+    /// Passive-aggressive steps over a stream of rows of classes; only for streams.
+    pub const PAIRED: [Solver; 7] = [
+        Solver::Pa,
+        Solver::PaDca,
+        Solver::PaSequential,
+        Solver::PaAuc,
+        Solver::PaMaxViolators,
+        Solver::PaCorrectMistakes,
+        Solver::PaSingleSlack,
+    ];
+
+    /// Whether it is one of [`Solver::PAIRED`].
+    pub fn is_paired(self) -> bool {
+        Solver::PAIRED.contains(&self)
+    }
+
+    /// All solvers for data that are not a stream. [`Solver::PassiveAggressive`] and [`Solver::PAIRED`] are for streams.
     pub const ALL: [Solver; 14] = [
         Solver::Auto,
         Solver::DualCoordinateDescent,
@@ -78,6 +108,13 @@ impl Solver {
             Solver::Smo => "smo",
             Solver::Lasvm => "lasvm",
             Solver::PassiveAggressive => "passive-aggressive",
+            Solver::Pa => "pa",
+            Solver::PaDca => "pa-dca",
+            Solver::PaSequential => "pa-sequential",
+            Solver::PaAuc => "pa-auc",
+            Solver::PaMaxViolators => "pa-max-violators",
+            Solver::PaCorrectMistakes => "pa-correct-mistakes",
+            Solver::PaSingleSlack => "pa-single-slack",
         }
     }
 
@@ -96,6 +133,7 @@ impl Solver {
     pub(crate) fn can_be_polished(self) -> bool {
         !self.is_stochastic()
             && !self.is_hard_margin()
+            && !self.is_paired()
             && !matches!(self, Solver::FrankWolfe | Solver::NSlack | Solver::Lasvm | Solver::PassiveAggressive)
     }
 
@@ -108,7 +146,14 @@ impl Solver {
             | Solver::CuttingPlane
             | Solver::InteriorPoint
             | Solver::AveragedSgd
-            | Solver::PassiveAggressive => true,
+            | Solver::PassiveAggressive
+            | Solver::Pa
+            | Solver::PaDca
+            | Solver::PaSequential
+            | Solver::PaAuc
+            | Solver::PaMaxViolators
+            | Solver::PaCorrectMistakes
+            | Solver::PaSingleSlack => true,
             Solver::Auto
             | Solver::Newton
             | Solver::FrankWolfe
@@ -130,6 +175,7 @@ impl Solver {
         match self {
             Solver::Smo => 100_000,
             Solver::Lasvm | Solver::PassiveAggressive => 1,
+            _ if self.is_paired() => 1,
             _ if self.is_stochastic() => 20,
             _ => 1000,
         }

@@ -86,6 +86,35 @@ impl Sample {
     }
 }
 
+/// What a missed margin costs a passive-aggressive step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Variant {
+    /// PA: no missed margin is accepted, whatever that costs.
+    #[serde(rename = "pa")]
+    Pa,
+    /// PA-I: C times the slack.
+    #[default]
+    #[serde(rename = "pa-1")]
+    PaI,
+    /// PA-II: C times the squared slack.
+    #[serde(rename = "pa-2")]
+    PaIi,
+}
+
+impl Variant {
+    /// All variants.
+    pub const ALL: [Variant; 3] = [Variant::Pa, Variant::PaI, Variant::PaIi];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Pa => "pa",
+            Variant::PaI => "pa-1",
+            Variant::PaIi => "pa-2",
+        }
+    }
+}
+
 /// The settings of the stochastic solvers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -105,6 +134,19 @@ pub struct Stochastic {
     /// What has equal probability when a ranker draws pairs; pairs by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
+    /// For passive-aggressive steps: what a missed margin costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pa_variant: Option<Variant>,
+    /// For passive-aggressive steps on batches: how many of the most recent rows of each class are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservoir: Option<u32>,
+    /// For passive-aggressive steps: the weights to predict with are the mean of those after each row, but for this many
+    /// rows at the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_from: Option<u64>,
+    /// For a stream: the number of steps after which the first rate is found anew; by default it is found once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recalibrate: Option<u64>,
 }
 
 impl Default for Stochastic {
@@ -116,6 +158,10 @@ impl Default for Stochastic {
             project: false,
             early_stopping: EarlyStopping::None,
             sample: None,
+            pa_variant: None,
+            reservoir: None,
+            average_from: None,
+            recalibrate: None,
         }
     }
 }
@@ -130,6 +176,10 @@ impl Stochastic {
             (self.project, "project"),
             (self.early_stopping != EarlyStopping::None, "early-stopping"),
             (self.sample.is_some(), "sample"),
+            (self.pa_variant.is_some(), "pa-variant"),
+            (self.reservoir.is_some(), "reservoir"),
+            (self.average_from.is_some(), "average-from"),
+            (self.recalibrate.is_some(), "recalibrate"),
         ];
         set.into_iter().filter_map(|(set, name)| set.then_some(name)).collect()
     }

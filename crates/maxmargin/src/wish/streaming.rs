@@ -1,6 +1,6 @@
 //! The settings that tasks share when they learn from a stream.
 
-use super::{LEARNING, Range, STOCHASTIC, Schedule, Setting, Value};
+use super::{LEARNING, Range, STOCHASTIC, Schedule, Setting, Value, Variant};
 use crate::loss::Loss;
 
 /// What a missed margin costs.
@@ -12,6 +12,17 @@ pub(crate) const STREAM_LOSS: Setting = Setting {
     placeholder: "",
     value: Value::Name(|| Loss::ALL.map(Loss::name).to_vec()),
     place: "loss",
+};
+
+/// The limit of passive-aggressive steps.
+pub(crate) const STREAM_C: Setting = Setting {
+    name: "c",
+    heading: LEARNING,
+    aliases: &[],
+    help: "The most that one example may move the weights: the aggressiveness of passive-aggressive steps [default: 0.1]",
+    placeholder: "C",
+    value: Value::Number(Range::Positive),
+    place: "regularisation.(c)",
 };
 
 /// The weight of the penalty. A stream has no known number of examples, so that C would have no meaning for gradient
@@ -43,7 +54,8 @@ pub(crate) const STREAM_RATE: Setting = Setting {
     name: "rate",
     heading: STOCHASTIC,
     aliases: &[],
-    help: "The first rate E of the schedule, for sgd and averaged-sgd [default: 0.1]",
+    help: "The first rate E of the schedule, for sgd and averaged-sgd [default: found on the \
+           first examples]",
     placeholder: "E",
     value: Value::Number(Range::Positive),
     place: "stochastic.rate",
@@ -58,4 +70,51 @@ pub(crate) const STREAM_BATCH: Setting = Setting {
     placeholder: "N",
     value: Value::Whole(1, u32::MAX as u64),
     place: "stochastic.batch",
+};
+
+/// When the first length is found anew.
+pub(crate) const STREAM_RECALIBRATE: Setting = Setting {
+    name: "recalibrate",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "Find the first rate anew after every N steps, such as 100000, for streams that drift [default: once]",
+    placeholder: "N",
+    value: Value::Whole(1, u64::MAX >> 1),
+    place: "stochastic.recalibrate",
+};
+
+/// What a missed margin costs such a step.
+pub(crate) const PA_VARIANT: Setting = Setting {
+    name: "pa-variant",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "What a missed margin costs a passive-aggressive step: pa accepts none, pa-1 pays C times the slack, pa-2 C \
+           times its square [default: pa-1]",
+    placeholder: "",
+    value: Value::Name(|| Variant::ALL.map(Variant::name).to_vec()),
+    place: "stochastic.pa-variant",
+};
+
+/// Rows for balanced batches.
+pub(crate) const STREAM_RESERVOIR: Setting = Setting {
+    name: "reservoir",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "How many of the most recent rows of each class the paired solvers keep, to fill batches with as many rows of \
+           one class as of the other; 12 bytes for each value of a sparse row [default: 128]",
+    placeholder: "N",
+    value: Value::Whole(1, 1 << 24),
+    place: "stochastic.reservoir",
+};
+
+/// Averaged passive-aggressive steps.
+pub(crate) const STREAM_AVERAGE: Setting = Setting {
+    name: "average-from",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "Predict with the mean of the weights after each row instead of the last ones, leaving out the first N rows; for \
+           passive-aggressive steps",
+    placeholder: "N",
+    value: Value::Whole(0, 1 << 53),
+    place: "stochastic.average-from",
 };

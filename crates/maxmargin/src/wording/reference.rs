@@ -22,6 +22,7 @@ const CLOSE: char = '⟧';
 pub const NAMES: &[&str] = &[
     // Settings of tasks.
     "approximate",
+    "average-from",
     "batch",
     "budget",
     "c",
@@ -50,6 +51,7 @@ pub const NAMES: &[&str] = &[
     "nu",
     "optimize",
     "order-score",
+    "pa-variant",
     "pair-weight",
     "parents",
     "weight-as",
@@ -58,7 +60,9 @@ pub const NAMES: &[&str] = &[
     "probability",
     "project",
     "rate",
+    "recalibrate",
     "rescale",
+    "reservoir",
     "sample",
     "scale",
     "schedule",
@@ -87,10 +91,12 @@ pub const NAMES: &[&str] = &[
     "memory",
     // Inputs of commands.
     "distance",
+    "follow",
     "folds",
     "from",
     "input-format",
     "items",
+    "skip-bad",
     "threads",
     "to",
     "validation",

@@ -8,12 +8,12 @@ mod feature_names;
 mod reading;
 mod report;
 
-use crate::args::LearnArguments;
+use crate::args::{Every, LearnArguments};
 use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
 use crate::loading::{describe, ensure_apart, say_notes};
-use cutter::Cutter;
+use cutter::{Cutter, check_lists};
 use feature_names::FeatureNames;
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
@@ -22,11 +22,12 @@ use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings};
 use maxmargin::stream::{Learner, learner};
 use maxmargin_io::atomic::ensure_writable;
-use maxmargin_io::{Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options};
+use maxmargin_io::{
+    BadRows, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options,
+};
 use reading::{Message, read_ahead};
 use report::Lines;
 use serde_json::json;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -66,8 +67,31 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         }
     };
     options.features_grow = true;
-    let pairs = command.task.profile().input == Input::Compared;
+    let input = command.task.profile().input;
+    let pairs = input == Input::Compared || arguments.items.is_some();
+    if pairs && input == Input::Rows {
+        return Err(Error::new(
+            Code::BadSetting,
+            "pairs of items are for rank and compare, and this task learns from rows",
+        )
+        .help("leave ⟦items⟧ out, or use `learn rank` or `learn compare`"));
+    }
     options.steady = !pairs;
+    options.follow = arguments.follow;
+    options.live = arguments.follow || arguments.file == "-";
+    if arguments.follow && arguments.file == "-" {
+        return Err(Error::new(Code::Usage, "standard input is followed anyway: it ends when the other program does")
+            .help("leave --follow out"));
+    }
+    if let Some(file) = &arguments.skip_bad {
+        ensure_apart(file, &inputs)?;
+        ensure_apart(file, &[&arguments.output])?;
+        options.bad_rows = Some(BadRows::create(file)?);
+    }
+    let bad_rows = options.bad_rows.clone();
+    if input == Input::Ranked {
+        options.pairing = Pairing::Sides;
+    }
     let lines = Lines::new(console, start, learner.seen());
     let mut stream = Stream {
         learner,
@@ -80,7 +104,11 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         start,
         lines,
         skipped: 0,
-        cutter: Cutter::default(),
+        snapshot: None,
+        saved: (Instant::now(), 0),
+        bad_rows,
+        cutter: Cutter { items: arguments.items.is_some(), ..Cutter::default() },
+        lists: input == Input::Ranked,
     };
     let options = if pairs { stream.read_items(options)? } else { options };
     if let (Some(file), Some(model)) = (&arguments.from, &from) {
@@ -109,8 +137,15 @@ struct Stream<'a> {
     start: Instant,
     lines: Lines<'a>,
     skipped: u64,
-    /// The rows at the end of the last block that do not fill a step.
+    /// The number of examples at which the next snapshot is due.
+    snapshot: Option<u64>,
+    /// The time and the number of examples of the last one.
+    saved: (Instant, u64),
+    bad_rows: Option<BadRows>,
+    /// Examples that were not learned from yet.
     cutter: Cutter,
+    /// Whether examples are whole lists, unless they are pairs.
+    lists: bool,
 }
 
 impl Stream<'_> {
@@ -143,13 +178,13 @@ impl Stream<'_> {
                 Ok(Message::End(facts)) => {
                     // The reader was ahead of the learner, who may have used mapped pairs and items since.
                     facts.stamps.check()?;
-                    self.end(cancel)?;
+                    self.learn(true, cancel)?;
                     say_notes(self.console, &facts.notes);
                     return Ok(cancel.is_raised());
                 }
                 Ok(Message::Failed(_)) if cancel.is_raised() => return Ok(true),
                 Ok(Message::Failed(error)) => return Err(error),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.save_in_time()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::new(Code::Internal, "reading ended without a result"));
                 }
@@ -174,52 +209,83 @@ impl Stream<'_> {
             .help("continue with data that have the same features as before"));
         }
         self.names.take(&data, own);
-        let count = self.learner.examples(&data);
-        let unwanted = self.arguments.skip.saturating_sub(self.skipped).min(count as u64) as usize;
-        self.skipped += unwanted as u64;
-        let (size, wanted) = (self.learner.batch().max(1), self.learner.wanted());
-        if size == 1 && wanted <= count - unwanted && self.cutter.rows() == 0 {
-            return self.learn(&data, unwanted..count, cancel);
-        }
-        self.cutter.keep(data.run(unwanted..count)?);
-        if self.cutter.rows() < size.max(wanted) {
-            return Ok(());
-        }
-        let Some(data) = self.cutter.take()? else { return Ok(()) };
-        let whole = data.rows() / size * size;
-        self.learn(&data, 0..whole, cancel)?;
-        self.cutter.keep(data.run(whole..data.rows())?);
-        Ok(())
+        let data = if self.lists {
+            check_lists(&data)?;
+            data
+        } else {
+            data.in_input_order()?
+        };
+        self.cutter.keep(data);
+        self.learn(false, cancel)
     }
 
-    /// Learns from what is left at the end of the stream, whose last step may be smaller than the others.
-    fn end(&mut self, cancel: &Cancel) -> Result<()> {
-        match self.cutter.take()? {
-            Some(data) => self.learn(&data, 0..data.rows(), cancel),
-            None => Ok(()),
-        }
+    /// Leaves out examples that are to be skipped. Returns how many.
+    fn skip(&mut self, ready: usize) -> usize {
+        let unwanted = self.arguments.skip.saturating_sub(self.skipped).min(ready as u64);
+        self.skipped += unwanted;
+        unwanted as usize
     }
 
-    /// Learns from examples, and saves and reports at the times that were asked for.
-    fn learn(&mut self, data: &Dataset, examples: Range<usize>, cancel: &Cancel) -> Result<()> {
-        let size = self.learner.batch().max(1) as u64;
-        let mut next = examples.start;
-        while next < examples.end && !cancel.is_raised() {
-            let seen = self.learner.seen();
-            let snapshot = self.arguments.snapshot_every.map(|every| (seen / every + 1) * every);
-            let until = snapshot.map_or(u64::MAX, |at| at - seen).min(self.lines.next().saturating_sub(seen)).max(1);
-            // Snapshots are made between steps.
-            let turn = until.min(TURN as u64).next_multiple_of(size).min((examples.end - next) as u64);
-            let end = next + turn as usize;
-            self.learner.learn(data, next..end).map_err(|error| error.in_file(&self.arguments.file))?;
-            next = end;
-            let learned = self.learner.seen();
-            if snapshot.is_some_and(|at| learned >= at && learned > seen) {
-                save_model(&self.model()?, &self.arguments.output)?;
+    /// Learns from all whole steps at hand, and at the end of the stream from the last one, which may be smaller than the
+    /// others. Saves and reports at the times that were asked for.
+    fn learn(&mut self, ended: bool, cancel: &Cancel) -> Result<()> {
+        let size = self.learner.batch().max(1);
+        loop {
+            let ready = self.cutter.ready(self.lists, ended);
+            let whole = if ended { ready } else { ready / size * size };
+            let waiting = !ended && self.skipped >= self.arguments.skip && self.learner.wanted() > ready;
+            if whole == 0 || waiting || cancel.is_raised() {
+                return Ok(());
             }
+            let unwanted = self.skip(ready);
+            if unwanted > 0 {
+                self.cutter.joined(self.lists)?;
+                self.cutter.advance(unwanted, self.lists);
+                continue;
+            }
+            let turn = self.turn(size).min(whole);
+            let Some((data, rest)) = self.cutter.joined(self.lists)? else { return Ok(()) };
+            let examples = rest.start..rest.start + turn;
+            self.learner.learn(data, examples).map_err(|error| error.in_file(&self.arguments.file))?;
+            self.cutter.advance(turn, self.lists);
+            if self.snapshot.is_some_and(|at| self.learner.seen() >= at) {
+                self.save()?;
+            }
+            self.save_in_time()?;
             self.lines.print(&*self.learner);
         }
+    }
+
+    /// Saves the model if the time for it has come and there is something new.
+    fn save_in_time(&mut self) -> Result<()> {
+        let Some(Every::Time(time)) = self.arguments.snapshot_every else { return Ok(()) };
+        let (last, seen) = self.saved;
+        if last.elapsed() >= time && self.learner.seen() > seen { self.save() } else { Ok(()) }
+    }
+
+    /// Saves the model. As long as too little was seen for one, nothing is saved.
+    fn save(&mut self) -> Result<()> {
+        match self.model() {
+            Ok(model) => drop(save_model(&model, &self.arguments.output)?),
+            Err(error) if matches!(error.code(), Code::SingleClass | Code::NoRows | Code::NoPairs) => {}
+            Err(error) => return Err(error),
+        }
+        self.saved = (Instant::now(), self.learner.seen());
         Ok(())
+    }
+
+    /// The number of examples until something else is due: a multiple of the size of a step.
+    fn turn(&mut self, size: usize) -> usize {
+        let seen = self.learner.seen();
+        self.snapshot = match self.arguments.snapshot_every {
+            Some(Every::Examples(every)) => Some((seen / every + 1) * every),
+            Some(Every::Time(_)) | None => None,
+        };
+        let until = self.snapshot.map_or(u64::MAX, |at| at - seen).min(self.lines.next().saturating_sub(seen)).max(1);
+        // Snapshots are made between steps.
+        let until = until.min(TURN as u64).next_multiple_of(size as u64);
+        // A first rate that is due is found before the next step, with examples behind it.
+        usize::try_from(until.min(self.learner.until_wanted().max(size as u64))).unwrap_or(usize::MAX)
     }
 
     fn model(&self) -> Result<Model> {
@@ -242,6 +308,10 @@ impl Stream<'_> {
             let seen = self.seen();
             self.console.say(&format!("interrupted: the model has learned from {seen}; continue with --from {output}"));
         }
+        let bad = self.bad_rows.as_ref().map_or(0, BadRows::count);
+        if let (Some(file), true) = (&self.arguments.skip_bad, bad > 0) {
+            self.console.say(&format!("   {} left out: see {file}", format::counted(bad, "bad row", "bad rows")));
+        }
         report::advice(learner).into_iter().for_each(|advice| self.console.say(advice));
         self.console.say(&format!(
             "wrote {output}: {} · {} · {}",
@@ -254,6 +324,7 @@ impl Stream<'_> {
             object.insert("model".to_string(), json!(output));
             object.insert("bytes".to_string(), json!(bytes));
             object.insert("skipped".to_string(), json!(self.skipped));
+            object.insert("bad".to_string(), json!(bad));
             object.insert("interrupted".to_string(), json!(interrupted));
             object.insert("seconds".to_string(), json!(self.start.elapsed().as_secs_f64()));
             object.into()

@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::format;
-use maxmargin::online::{Measured, Progress};
+use maxmargin::online::{Aggression, Measured, Progress};
 use maxmargin::stream::Learner;
 use serde_json::{Map, Value as Json, json};
 use std::time::Instant;
@@ -40,12 +40,17 @@ impl<'a> Lines<'a> {
             (format!("{:>14}", progress.unit.1), format!("{:>14}", format::count(progress.examples)));
         let share = |value: Option<f64>| value.map_or("–".to_string(), |value| format::fixed(value, 4));
         for (place, Measured { name, all, recent }) in progress.metrics.iter().enumerate() {
-            head += &format!("{name:>9}");
-            line += &format!("{:>9}", share(*all));
+            let width = name.len().max(7) + 2;
+            head += &format!("{name:>width$}");
+            line += &format!("{:>width$}", share(*all));
             if recent.is_some() || place == 0 {
                 head += &format!("{:>9}", "recent");
                 line += &format!("{:>9}", share(*recent));
             }
+        }
+        if let Some(aggression) = &progress.aggression {
+            head += &format!("{:>12}{:>12}", "mistakes", "allowed");
+            line += &format!("{:>12}{:>12}", format::count(aggression.mistakes), allowed(aggression));
         }
         if let Some(threshold) = threshold(learner) {
             head += &format!("{:>11}", "threshold");
@@ -57,6 +62,29 @@ impl<'a> Lines<'a> {
         let time = format::seconds(self.start.elapsed().as_secs_f64());
         self.console.say(&format!("{line} {time:>9}"));
     }
+}
+
+/// The most mistakes that the theory allows, rounded down: a mistake is whole.
+fn allowed(aggression: &Aggression) -> String {
+    aggression.bound.map_or("–".to_string(), |bound| format::count(bound as u64))
+}
+
+/// `1,200 batches, 30 mistakes of at most 80 · 128 + 128 rows kept in 1.2 MB`
+fn steps(aggression: &Aggression) -> String {
+    let mut said = format!(
+        "{}, {} of at most {}",
+        format::counted(aggression.batches, "batch", "batches"),
+        format::counted(aggression.mistakes, "mistake", "mistakes"),
+        allowed(aggression),
+    );
+    if let Some(([positive, negative], bytes)) = aggression.kept {
+        said += &format!(" · {positive} + {negative} rows kept in {}", format::bytes(bytes));
+    }
+    if aggression.contradictions > 0 {
+        let batches = format::counted(aggression.contradictions, "batch", "batches");
+        said += &format!(" · {batches} left alone, since no weights are right about them");
+    }
+    said
 }
 
 /// The current threshold for ties, if the task has one.
@@ -71,7 +99,9 @@ pub(super) fn summary(learner: &dyn Learner) -> String {
     let Some(compared) = learner.compared() else {
         let metrics = progress.metrics.iter().filter_map(|metric| Some((metric.name, metric.all?)));
         let metrics: Vec<String> = metrics.map(|(name, value)| format!("{name} {}", format::fixed(value, 4))).collect();
-        return format!("{examples} · progressive {}", metrics.join(", "));
+        let steps =
+            progress.aggression.as_ref().map_or(String::new(), |aggression| format!(" · {}", steps(aggression)));
+        return format!("{examples} · progressive {}{steps}", metrics.join(", "));
     };
     format!(
         "{examples}, {} · progressive error {}{} · threshold {}",
@@ -88,6 +118,11 @@ pub(super) fn summary(learner: &dyn Learner) -> String {
 
 /// Advice for a stream that says too little.
 pub(super) fn advice(learner: &dyn Learner) -> Option<&'static str> {
+    if let Some(aggression) = learner.progress().aggression {
+        return (aggression.batches == 0).then_some(
+            "   rows of one class came alone, or of weight zero: the weights were never changed, and have no meaning",
+        );
+    }
     let compared = learner.compared()?;
     if compared.ties() == 0 {
         Some("   no ties were seen: the threshold has no meaning")
@@ -109,6 +144,16 @@ pub(super) fn object(learner: &dyn Learner) -> Map<String, Json> {
         object.insert(name.to_string(), json!(all));
         if recent.is_some() {
             object.insert(format!("recent_{name}"), json!(recent));
+        }
+    }
+    if let Some(aggression) = &progress.aggression {
+        object.insert("batches".to_string(), json!(aggression.batches));
+        object.insert("mistakes".to_string(), json!(aggression.mistakes));
+        object.insert("mistake_bound".to_string(), json!(aggression.bound));
+        object.insert("contradictions".to_string(), json!(aggression.contradictions));
+        if let Some((rows, bytes)) = aggression.kept {
+            object.insert("rows_kept".to_string(), json!(rows));
+            object.insert("bytes_kept".to_string(), json!(bytes));
         }
     }
     if let Some(compared) = learner.compared() {

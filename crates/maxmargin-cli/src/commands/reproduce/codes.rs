@@ -31,7 +31,7 @@ const DATA: [(&str, &str, &str); 2] = [
 const CODES: [&str; 6] = ["one-vs-rest", "one-vs-one", "random-dense", "random-sparse", "exhaustive", "bch"];
 
 /// The variable that names the folder.
-const FOLDER: &str = "MAXMARGIN_DATA";
+pub(super) const FOLDER: &str = "MAXMARGIN_DATA";
 
 /// The folder with real data. `holds` names what it holds for this experiment.
 pub(super) fn folder_of(arguments: &ReproduceArguments, why: &str, holds: &str) -> Result<String> {

@@ -159,7 +159,7 @@ fn a_stream_goes_on_as_it_was_unless_another_solver_is_chosen() {
     assert_eq!(streamed(&other, Some(&kept)), streamed(&other, None));
     assert_eq!(streamed(&other, None).regularisation, Regularisation::Lambda(1e-4));
     refused(Settings::streamed(task, &chosen([("lambda", Choice::Number(0.5))]), Some(&kept)), "lambda");
-    refused(Settings::streamed(Task::Rank, &same, None), "a stream of rankings");
+    refused(Settings::streamed(Task::OneClass, &same, None), "a stream of one class");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn settings_are_made_again_from_their_names() {
         batch: 32,
         project: true,
         early_stopping: EarlyStopping::Validation,
-        sample: None,
+        ..Stochastic::default()
     };
     for settings in [
         Settings { tolerance: 1e-300, seed: u64::MAX, ..classify() },

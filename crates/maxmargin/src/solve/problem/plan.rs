@@ -150,7 +150,15 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
         Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos => drawn && smooth_or_listed,
         Solver::FrankWolfe | Solver::NSlack => false,
         // `auto` is not a solver, and passive-aggressive steps are for streams.
-        Solver::Auto | Solver::PassiveAggressive => false,
+        Solver::Auto
+        | Solver::PassiveAggressive
+        | Solver::Pa
+        | Solver::PaDca
+        | Solver::PaSequential
+        | Solver::PaAuc
+        | Solver::PaMaxViolators
+        | Solver::PaCorrectMistakes
+        | Solver::PaSingleSlack => false,
     }
 }
 
@@ -158,10 +166,14 @@ pub(super) fn supports(abilities: Abilities, loss: Loss, solver: Solver, by_kern
 fn unsupported(abilities: Abilities, settings: &Settings, solver: Solver) -> Error {
     let (task, loss) = (settings.task.name(), settings.loss.name());
     let refuse = |message: String, help: &str| Error::new(Code::Unsupported, message).help(help.to_string());
-    if solver == Solver::PassiveAggressive {
+    if solver == Solver::PassiveAggressive || solver.is_paired() {
         return refuse(
             "passive-aggressive steps learn from a stream".to_string(),
-            "use `maxmargin learn compare`, or leave ⟦solver⟧ out",
+            if solver.is_paired() {
+                "use `maxmargin learn classify`, or leave ⟦solver⟧ out"
+            } else {
+                "use `maxmargin learn compare`, or leave ⟦solver⟧ out"
+            },
         );
     }
     if abilities.structured {

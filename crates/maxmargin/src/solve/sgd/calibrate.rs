@@ -4,8 +4,7 @@
 //! penalty included.
 //!
 //! Every candidate starts from zero and takes one pass over the same constraints in the same order, with the loss and
-//! the batches of the run itself. It is judged by its last iterate. The search starts at 1, goes in the direction that
-//! helps, and stops when it helps no longer.
+//! the batches of the run itself. It is judged by its last iterate. The search is that of [`crate::steps::calibrate`].
 //!
 //! **The longest stable rate** is for losses whose slope is unbounded, in schedules that start at 1/λ.
 
@@ -15,14 +14,12 @@ use super::{Loop, StochasticDescent};
 use crate::data::Rows;
 use crate::loss::Loss;
 use crate::solve::scaled_rows::ScaledRows;
+use crate::steps::calibrate::least;
 use crate::steps::schedule::Averaging;
 use crate::task::Intercept;
 
 /// Constraints of the sample. Fewer would be noise; more would cost more than they tell.
 const SAMPLE: usize = 10_000;
-
-/// The maximum number of doublings or halvings. No data need a rate beyond.
-const MOST_STEPS: usize = 80;
 
 /// The stream of the sample; the run itself draws from stream 0.
 const STREAM: u64 = 1;
@@ -73,39 +70,4 @@ pub(super) fn longest_stable_rate<R: Rows>(
         largest.max(c.cost * (c.coefficient * c.coefficient * square + constant))
     });
     0.5 / largest
-}
-
-/// Where a function of a positive number is smallest, to a factor of two, downhill from 1.
-pub(super) fn least(cost: &mut dyn FnMut(f64) -> f64) -> f64 {
-    let (mut best, mut best_cost) = (1.0, cost(1.0));
-    for factor in [0.5, 2.0] {
-        let mut rate = 1.0;
-        for _ in 0..MOST_STEPS {
-            rate *= factor;
-            let here = cost(rate);
-            if here < best_cost {
-                (best, best_cost) = (rate, here);
-            } else if best_cost.is_finite() {
-                break;
-            }
-        }
-        if best != 1.0 {
-            break;
-        }
-    }
-    best
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_search_goes_downhill_on_either_side_and_out_of_where_nothing_is_finite() {
-        for target in [-9.0, -3.0, 0.0, 1.0, 12.0] {
-            assert_eq!(least(&mut |rate| (rate.log2() - target).powi(2)), target.exp2());
-        }
-        let cliff = &mut |rate: f64| if rate > 1e-3 { f64::INFINITY } else { -rate };
-        assert_eq!(least(cliff), (-10f64).exp2());
-    }
 }

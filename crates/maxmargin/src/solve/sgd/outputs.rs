@@ -18,7 +18,6 @@
 //! Shrinking multiplies no weight: it raises a divisor, and averages are kept as in [`super::iterate`]. Cost of a pass: a
 //! search for each example, and three walks over its features. It proves no bound.
 
-use super::calibrate::least;
 use super::{Passing, Point, Referee, Stepping, StochasticDescent, thrown};
 use crate::data::{Design, with_rows};
 use crate::error::Result;
@@ -29,6 +28,7 @@ use crate::solve::oracle_risk::{MostViolated, objective_of_outputs};
 use crate::solve::output_space::{Laid, Point as Weights, Space};
 use crate::solve::scaled_rows::ScaledRows;
 use crate::solve::{Progress, Solution, objective_of_classes};
+use crate::steps::calibrate::least;
 use crate::steps::schedule::{Averaging, Rates};
 use crate::structured::{Plane, Scores};
 use crate::task::{Intercept, Joint, Objective};

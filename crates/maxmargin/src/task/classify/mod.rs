@@ -21,8 +21,8 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::structured::ClassMeasure;
 use crate::wish::{
-    Intercept, LEARNING, Regularisation, STREAM_BATCH, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_SCHEDULE,
-    Setting, Solver, Value, Wish,
+    Intercept, LEARNING, PA_VARIANT, Regularisation, STREAM_AVERAGE, STREAM_BATCH, STREAM_C, STREAM_LAMBDA,
+    STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_RESERVOIR, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,6 +176,18 @@ const CLASS_WEIGHT: Setting = Setting {
     place: "task.class-weight",
 };
 
+/// How more than two classes are told apart.
+const MULTICLASS: Setting = Setting {
+    name: "multiclass",
+    heading: LEARNING,
+    aliases: &[],
+    help: "How to tell more than two classes apart. Two classes take one score unless this is given [default: \
+           joint; weston-watkins with ⟦loss=squared-hinge⟧]",
+    placeholder: "FORM",
+    value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
+    place: "task.multiclass",
+};
+
 /// The positive label.
 const POSITIVE: Setting = Setting {
     name: "positive",
@@ -195,16 +207,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
         INTERCEPT,
         CLASS_WEIGHT,
         POSITIVE,
-        Setting {
-            name: "multiclass",
-            heading: LEARNING,
-            aliases: &[],
-            help: "How to tell more than two classes apart. Two classes take one score unless this is given [default: \
-                   joint; weston-watkins with ⟦loss=squared-hinge⟧]",
-            placeholder: "FORM",
-            value: Value::Name(|| Multiclass::ALL.map(Multiclass::name).to_vec()),
-            place: "task.multiclass",
-        },
+        MULTICLASS,
         Setting {
             name: "code",
             heading: LEARNING,
@@ -259,21 +262,31 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 };
 
 /// The settings for learning classes from a stream.
-const STREAMED: [Setting; 10] = [
+const STREAMED: [Setting; 16] = [
     Setting {
         name: "solver",
         heading: LEARNING,
         aliases: &[],
-        help: "How to step [default: averaged-sgd]",
+        help: "How to step: by gradients; or by the least change that is right about a row (pa), or about a batch with \
+               as many rows of one class as of the other (the other pa-…) [default: averaged-sgd]",
         placeholder: "",
-        value: Value::Name(|| [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos].map(Solver::name).to_vec()),
+        value: Value::Name(|| {
+            let own = [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos, Solver::PassiveAggressive];
+            own.into_iter().chain(Solver::PAIRED).map(Solver::name).collect()
+        }),
         place: "solver",
     },
     STREAM_LOSS,
+    STREAM_C,
     STREAM_LAMBDA,
     INTERCEPT,
     Setting { help: "Weights of the classes: LABEL=W,LABEL=W", ..CLASS_WEIGHT },
     POSITIVE,
+    Setting {
+        help: "How to tell more than two classes apart: joint, weston-watkins or one-vs-rest. Two classes take one score \
+               unless this is given [default: joint; weston-watkins with ⟦loss=squared-hinge⟧]",
+        ..MULTICLASS
+    },
     Setting {
         name: "classes",
         heading: LEARNING,
@@ -286,7 +299,11 @@ const STREAMED: [Setting; 10] = [
     },
     STREAM_SCHEDULE,
     STREAM_RATE,
+    STREAM_RECALIBRATE,
     STREAM_BATCH,
+    PA_VARIANT,
+    STREAM_RESERVOIR,
+    STREAM_AVERAGE,
 ];
 
 impl ClassifySettings {

@@ -7,7 +7,10 @@ use crate::certificate::{Decoder, Probability};
 use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::wish::{LEARNING, Regularisation, Setting, Solver, Value, Wish};
+use crate::wish::{
+    LEARNING, Regularisation, STREAM_BATCH, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE,
+    STREAM_SCHEDULE, Setting, Solver, Value, Wish,
+};
 use serde::{Deserialize, Serialize};
 
 /// Which cuts count for a row.
@@ -48,6 +51,9 @@ pub struct OrdinalSettings {
     /// How scores become probabilities of ranks, if that is to be fitted.
     #[serde(skip_serializing_if = "is_default")]
     pub probability: Option<Probability>,
+    /// For a stream: its ranks, if no others may appear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<String>>,
 }
 
 /// `ordinal`
@@ -55,16 +61,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
     name: "ordinal",
     about: "Predict ratings: ranks in order",
     settings: &[
-        Setting {
-            name: "form",
-            heading: LEARNING,
-            aliases: &[],
-            help: "Which cuts count for a row: all of them, so that a rank further off costs more, or the two next to \
-                   its rank [default: implicit]",
-            placeholder: "",
-            value: Value::Name(|| OrdinalForm::ALL.map(OrdinalForm::name).to_vec()),
-            place: "task.form",
-        },
+        FORM,
         Setting {
             name: "class-weight",
             heading: LEARNING,
@@ -81,9 +78,60 @@ pub(in crate::task) const PROFILE: Profile = Profile {
     loss: Loss::Hinge,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,
-    streamed: &[],
+    streamed: &STREAMED,
     untunable: None,
 };
+
+/// Which cuts count for a row.
+const FORM: Setting = Setting {
+    name: "form",
+    heading: LEARNING,
+    aliases: &[],
+    help: "Which cuts count for a row: all of them, so that a rank further off costs more, or the two next to \
+           its rank [default: implicit]",
+    placeholder: "",
+    value: Value::Name(|| OrdinalForm::ALL.map(OrdinalForm::name).to_vec()),
+    place: "task.form",
+};
+
+/// The settings for learning ratings from a stream.
+const STREAMED: [Setting; 10] = [
+    Setting {
+        name: "solver",
+        heading: LEARNING,
+        aliases: &[],
+        help: "How to step [default: averaged-sgd]",
+        placeholder: "",
+        value: Value::Name(|| [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos].map(Solver::name).to_vec()),
+        place: "solver",
+    },
+    STREAM_LOSS,
+    STREAM_LAMBDA,
+    FORM,
+    Setting {
+        name: "class-weight",
+        heading: LEARNING,
+        aliases: &[],
+        help: "Weights of the ranks: RANK=W,RANK=W",
+        placeholder: "WEIGHTS",
+        value: Value::ClassWeights,
+        place: "task.class-weight",
+    },
+    Setting {
+        name: "classes",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The ranks, separated by commas; another rank is then an error [default: ranks appear in the course of the \
+               stream]",
+        placeholder: "RANKS",
+        value: Value::Words,
+        place: "task.classes",
+    },
+    STREAM_SCHEDULE,
+    STREAM_RATE,
+    STREAM_RECALIBRATE,
+    STREAM_BATCH,
+];
 
 impl OrdinalSettings {
     /// Refuses invalid weights, and solvers that do not keep cuts in order.

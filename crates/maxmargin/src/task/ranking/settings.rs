@@ -6,7 +6,10 @@ use crate::loss::Loss;
 use crate::structured::{OrderScore, RankMeasure};
 use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs, as_for_pairs};
 use crate::task::{Abilities, Input, Profile, is_default};
-use crate::wish::{LEARNING, Regularisation, STOCHASTIC, Sample, Setting, Value, Wish};
+use crate::wish::{
+    LEARNING, Regularisation, STOCHASTIC, STREAM_BATCH, STREAM_C, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE,
+    STREAM_RECALIBRATE, STREAM_SCHEDULE, Sample, Setting, Solver, Value, Wish,
+};
 use serde::{Deserialize, Serialize};
 
 /// The weight of a pair, in addition to the weights of its rows.
@@ -110,9 +113,31 @@ pub(in crate::task) const PROFILE: Profile = Profile {
     loss: Loss::SquaredHinge,
     regularisation: Regularisation::C(1.0),
     input: Input::Ranked,
-    streamed: &[],
+    streamed: &STREAMED,
     untunable: None,
 };
+
+/// The settings for learning an order from a stream.
+const STREAMED: [Setting; 8] = [
+    Setting {
+        name: "solver",
+        heading: LEARNING,
+        aliases: &[],
+        help: "How to step; passive-aggressive needs no rate and takes pairs, not lists [default: averaged-sgd]",
+        placeholder: "",
+        value: Value::Name(|| {
+            [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos, Solver::PassiveAggressive].map(Solver::name).to_vec()
+        }),
+        place: "solver",
+    },
+    Setting { help: "What a missed margin costs; logistic is for pairs [default: squared-hinge]", ..STREAM_LOSS },
+    STREAM_C,
+    STREAM_LAMBDA,
+    STREAM_SCHEDULE,
+    STREAM_RATE,
+    STREAM_RECALIBRATE,
+    STREAM_BATCH,
+];
 
 impl RankSettings {
     /// Refuses pair weights that contradict how pairs are drawn, and margins that contradict nu.
