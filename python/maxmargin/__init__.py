@@ -1,7 +1,7 @@
 """Large-margin ranking, comparison and classification, with a certificate of how close to the optimum the result is.
 
 The estimators follow scikit-learn: :class:`SVMClassifier`, :class:`SVMOrdinal`, :class:`SVMRanker`,
-:class:`SVMComparator`, :class:`SequenceSVM`, :class:`TreeSVM`, :class:`PAClassifier`, :class:`PARanker` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
+:class:`SVMComparator`, :class:`MultilabelSVM`, :class:`SequenceSVM`, :class:`TreeSVM`, :class:`PAClassifier`, :class:`PARanker` and :class:`PAComparator`. :func:`load` reads the file formats of the command into a :class:`Dataset`. A :class:`Model` is a
 trained model, which can be saved, verified and used by the command. :mod:`maxmargin.metrics` holds metrics, and
 :func:`tune` chooses settings by cross-validation. scikit-learn is imported when an estimator is first used.
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from . import metrics
     from .classifier import SVMClassifier
     from .comparator import SVMComparator
+    from .multilabel import MultilabelSVM
     from .ordinal import SVMOrdinal
     from .pa_classifier import PAClassifier
     from .pa_ranker import PARanker
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 #: The module of each name, so that importing the package imports neither numpy nor scikit-learn.
 _WHERE = {
+    "MultilabelSVM": "multilabel",
     "Oracle": "structured",
     "PAClassifier": "pa_classifier",
     "PAComparator": "passive_aggressive",
@@ -53,6 +55,7 @@ __all__ = [
     "Dataset",
     "MaxmarginError",
     "Model",
+    "MultilabelSVM",
     "Oracle",
     "PAClassifier",
     "PAComparator",

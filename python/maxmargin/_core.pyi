@@ -72,6 +72,9 @@ class Dataset:
     def with_labels(self, codes: _Codes, names: Sequence[str]) -> Dataset:
         """The same data with a label for each row, as a position in the sorted names."""
 
+    def with_label_sets(self, starts: npt.NDArray[np.uint64], codes: _Codes, names: Sequence[str]) -> Dataset:
+        """The same data with a set of labels for each row: where each row's start, and positions in the names."""
+
     def with_weights(self, weights: _Float) -> Dataset:
         """The same data with a weight for each row."""
 
@@ -115,6 +118,10 @@ class Dataset:
     @property
     def targets(self) -> _Float | list[str] | None:
         """Target of each row: numbers, labels, or None."""
+
+    @property
+    def label_sets(self) -> tuple[npt.NDArray[np.uint64], _Codes, list[str]] | None:
+        """Sets of labels: where those of each row start, positions in the names, and the names, or None."""
 
     @property
     def qid(self) -> _Codes | None:
@@ -297,6 +304,10 @@ class Model:
     @property
     def finished(self) -> bool:
         """Whether the solver made the given number of passes and proves no bound."""
+
+    @property
+    def learned_nothing(self) -> bool:
+        """Whether it is proven that equal scores are as good as any, within the tolerance."""
 
     @property
     def unproven(self) -> bool:

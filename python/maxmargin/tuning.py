@@ -15,6 +15,7 @@ from .estimator import MarginEstimator, called, number
 USUAL = {
     "classify": "accuracy",
     "ordinal": "mae",
+    "multilabel": "label-ranking-average-precision",
     "rank": "ndcg@10",
     "compare": "error",
     "sequence": "token-accuracy",
@@ -100,7 +101,7 @@ def tune(
 
     Parameters
     ----------
-    estimator : SVMClassifier, SVMOrdinal, SVMRanker, SVMComparator or SequenceSVM
+    estimator : SVMClassifier, MultilabelSVM, SVMOrdinal, SVMRanker, SVMComparator or SequenceSVM
         An estimator with the other settings. It is not changed.
     *data, **more
         The arguments of `fit`: ``X, y`` with ``qid=`` and ``sample_weight=``, or ``X_left, X_right, y``. The arguments

@@ -43,6 +43,9 @@ pub(crate) struct Dataset {
     pub(crate) facts: Option<Facts>,
 }
 
+/// Where the labels of each row start, the labels of all rows, and their names.
+type LabelSets<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Vec<String>);
+
 /// The numbers of an array, shared. They are stored as `T` and read as `U`, with the same bits.
 fn shared<T: Element, U: Send + Sync + 'static, D: numpy::ndarray::Dimension>(
     name: &str,
@@ -284,6 +287,27 @@ impl Dataset {
         self.changed(|data| data.with_targets(Targets::Labels { names: names_of(names), codes }))
     }
 
+    /// The same data with a set of labels for each row: where those of each row start, and positions in the names, which
+    /// increase within a row.
+    fn with_label_sets(
+        &self,
+        starts: &Bound<'_, PyAny>,
+        codes: &Bound<'_, PyAny>,
+        names: Vec<String>,
+    ) -> PyResult<Dataset> {
+        let (starts, codes) = (numbers::<u64>("starts", starts)?, numbers::<u32>("codes", codes)?);
+        one_each("y", starts.len().saturating_sub(1), self.data.rows(), "rows")?;
+        all_below("y", wide(&codes), names.len())?;
+        let whole = starts.first() == Some(&0) && starts.last() == Some(&(codes.len() as u64)) && starts.is_sorted();
+        let rising =
+            |bounds: &[u64]| codes[bounds[0] as usize..bounds[1] as usize].is_sorted_by(|one, next| one < next);
+        if !whole || !starts.windows(2).all(rising) {
+            return Err(PyValueError::new_err("y does not fit together: labels must increase within a row"));
+        }
+        self.as_given("y")?;
+        self.changed(|data| data.with_targets(Targets::Sets { names: names_of(names), starts, codes }))
+    }
+
     /// The same data with a weight for each row.
     fn with_weights(&self, weights: &Bound<'_, PyAny>) -> PyResult<Dataset> {
         let weights = numbers::<f64>("sample_weight", weights)?;
@@ -396,6 +420,21 @@ impl Dataset {
             }
             Targets::Absent | Targets::Sets { .. } => None,
         })
+    }
+
+    /// Sets of labels in the given order: where those of each row start, positions in the names, and the names; or None.
+    #[getter]
+    fn label_sets<'py>(&self, py: Python<'py>) -> Option<LabelSets<'py>> {
+        let Targets::Sets { names, starts, codes } = self.data.targets() else { return None };
+        let own: Vec<&[u32]> = starts.windows(2).map(|two| &codes[two[0] as usize..two[1] as usize]).collect();
+        let own = self.data.to_input_order(own);
+        let ends = own.iter().scan(0, |end, own| {
+            *end += own.len() as u64;
+            Some(*end)
+        });
+        let starts: Vec<u64> = std::iter::once(0).chain(ends).collect();
+        let names = names.iter().map(|name| name.into_owned()).collect();
+        Some((starts.into_pyarray(py), own.concat().into_pyarray(py), names))
     }
 
     /// Query of each row as a position in the list of queries, or None.

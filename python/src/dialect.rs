@@ -34,6 +34,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("method", "method"),
     ("missing", "missing"),
     ("multiclass", "multi_class"),
+    ("multilabel", "form"),
     ("one-group", "one_group"),
     ("optimize", "optimize"),
     ("order-score", "order_score"),

@@ -35,6 +35,7 @@ pub(crate) struct Model {
     pub(crate) model: CoreModel,
     /// How the training ended, if this process trained it.
     stop: Option<Stop>,
+    learned_nothing: bool,
     /// Pass, objective, bound and seconds.
     trace: Vec<(u64, f64, Option<f64>, f64)>,
 }
@@ -80,9 +81,9 @@ impl Model {
 
     /// A trained model whose data were not read from tables or arrays.
     pub(crate) fn without_reading(trained: Trained) -> Model {
-        let Trained { model, stop, trace, .. } = trained;
+        let Trained { model, stop, trace, learned_nothing, .. } = trained;
         let trace = trace.iter().map(|point| (point.pass, point.objective, point.lower_bound, point.seconds)).collect();
-        Model { model, stop: Some(stop), trace }
+        Model { model, stop: Some(stop), learned_nothing, trace }
     }
 
     /// Numbers of all scores, those of one score after those of another: shape (k, n), or (n,) for one score.
@@ -157,11 +158,12 @@ impl Model {
 
     /// Number of scores of a row.
     fn outputs(&self) -> usize {
-        self.model.decoder.labels().map_or(self.model.scorer.outputs(), Labels::len)
+        let labels = self.model.decoder.labels().or(self.model.decoder.label_sets().map(|(labels, _)| labels));
+        labels.map_or(self.model.scorer.outputs(), Labels::len)
     }
 
     pub(crate) fn of(model: CoreModel) -> Model {
-        Model { model, stop: None, trace: Vec::new() }
+        Model { model, stop: None, learned_nothing: false, trace: Vec::new() }
     }
 }
 
@@ -213,7 +215,8 @@ impl Model {
                 Predictions::Classes { scores, .. } => Ok(scores),
                 _ => Err(Error::new(Code::Internal, "classes were asked for, and something else was predicted")),
             },
-            None => self.model.scores_until(&data.data, cancel),
+            // Those of labels, above or below the border.
+            None => Ok(self.model.decoder.label_scores(self.model.scores_until(&data.data, cancel)?)),
         })?;
         data.unchanged().or_raise()?;
         match self.outputs() {
@@ -419,8 +422,9 @@ impl Model {
     /// The labels of a negative and a positive score, or of all classes in the order of their scores.
     #[getter]
     fn classes<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let sets = self.model.decoder.label_sets().map(|(labels, _)| labels);
         let names: Vec<&str> =
-            match (self.model.decoder.classes(), self.model.decoder.labels().or(self.model.decoder.tags())) {
+            match (self.model.decoder.classes(), self.model.decoder.labels().or(self.model.decoder.tags()).or(sets)) {
                 (Some(classes), _) => vec![&classes.negative, &classes.positive],
                 (None, Some(labels)) => labels.names().iter().map(String::as_str).collect(),
                 (None, None) => return Ok(None),
@@ -492,6 +496,12 @@ impl Model {
     #[getter]
     fn solver(&self) -> Option<&'static str> {
         self.model.certificate.solver.map(Solver::name)
+    }
+
+    /// Whether it is proven that equal scores are as good as any, within the tolerance; only after training.
+    #[getter]
+    fn learned_nothing(&self) -> bool {
+        self.learned_nothing
     }
 
     /// Whether training stopped because no step improved the objective, at the limit of double precision.

@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import PAClassifier, SVMClassifier, SVMOrdinal, SVMRanker
+from maxmargin import MultilabelSVM, PAClassifier, SVMClassifier, SVMOrdinal, SVMRanker
 
 
 @parametrize_with_checks(
@@ -11,6 +11,10 @@ from maxmargin import PAClassifier, SVMClassifier, SVMOrdinal, SVMRanker
         SVMClassifier(loss="squared_hinge"),
         SVMClassifier(loss="logistic"),
         SVMClassifier(kernel="rbf"),
+        MultilabelSVM(),
+        MultilabelSVM(loss="hinge"),
+        MultilabelSVM(form="one-vs-rest"),
+        MultilabelSVM(loss="hinge", kernel="rbf"),
         SVMOrdinal(),
         SVMOrdinal(form="explicit", loss="squared_hinge"),
         SVMOrdinal(kernel="rbf"),

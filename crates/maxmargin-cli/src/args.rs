@@ -601,7 +601,7 @@ pub(crate) struct SimulateArguments {
     /// Where to write; the extension determines the format
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: String,
-    /// Number of rows (text; for search it determines the number of queries)
+    /// Number of rows (text, multilabel; for search it determines the number of queries)
     #[arg(long, value_name = "N")]
     pub(crate) rows: Option<u64>,
     /// Number of queries (search)
@@ -616,6 +616,9 @@ pub(crate) struct SimulateArguments {
     /// The hidden score: the square of the 1-, 2- or inf-norm, or linear (compare) [default: 2]
     #[arg(long, value_name = "NORM", value_parser = named::<Pattern>(Pattern::ALL.map(Pattern::name)))]
     pub(crate) norm: Option<Pattern>,
+    /// Number of labels (multilabel)
+    #[arg(long, value_name = "N")]
+    pub(crate) labels: Option<usize>,
     /// The share of ties (compare) [default: 0.5]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) ties: Option<f64>,
@@ -651,6 +654,8 @@ pub(crate) enum SimulateKind {
     Text,
     /// Pairs of points; a hidden score decides which is better, or that they tie
     Compare,
+    /// Rows with sets of labels
+    Multilabel,
 }
 
 /// `reproduce`

@@ -91,7 +91,12 @@ impl<A: Learns> ForTask<A> {
         read_code(&mut train)?;
         read_costs(&mut train)?;
         let read = laid_over(self.data.chosen.clone(), file.read, &READING.iter().collect::<Vec<_>>());
-        Ok((train, with_templates(ReadSettings::named(&read)?)?))
+        let mut read = with_templates(ReadSettings::named(&read)?)?;
+        if self.task == Task::Multilabel && read.labels.is_empty() {
+            // A cell of the target column holds a set.
+            read.label_separator.get_or_insert_with(|| ",".to_string());
+        }
+        Ok((train, read))
     }
 }
 

@@ -13,6 +13,7 @@ mod flags;
 mod for_task;
 pub mod format;
 mod kernels;
+mod label_sets;
 mod loading;
 mod machine;
 mod preferences;

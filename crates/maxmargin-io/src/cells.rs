@@ -91,6 +91,10 @@ pub(crate) enum Problem {
     NotANumber,
     /// A negative weight.
     Negative,
+    /// Nothing between two separators of labels.
+    EmptyLabel,
+    /// Neither 0 nor 1, in a column that says whether rows have a label.
+    NoIndicator,
 }
 
 /// Words for an empty cell, in addition to NaN in any spelling.
@@ -195,6 +199,18 @@ pub(crate) fn cell_error(
                 .to_string(),
             "left, right or tie, or -1, 0 or 1",
         ),
+        (_, Problem::EmptyLabel) => (
+            Code::BadTarget,
+            format!("a label is empty{at}: column `{column}`{shown}"),
+            "write labels with one separator between them, and leave the cell empty if there is none".to_string(),
+            "labels with one separator between them",
+        ),
+        (Role::Label, _) => (
+            Code::BadTarget,
+            format!("this cell is neither 0 nor 1{at}: column `{column}`{shown}"),
+            "write 1 for rows with the label and 0 for the others".to_string(),
+            "0 or 1",
+        ),
         (Role::Target, Problem::Missing) => (
             Code::MissingValue,
             format!("the target is missing{at}: column `{column}`{shown}"),
@@ -213,7 +229,7 @@ pub(crate) fn cell_error(
             "correct the value or drop the row; numbers beyond 3.4e38 need ⟦precision=f64⟧".to_string(),
             "a finite decimal number such as 0.25 or 1e-3",
         ),
-        (_, Problem::NotANumber | Problem::Negative) => (
+        (_, Problem::NotANumber | Problem::Negative | Problem::NoIndicator) => (
             Code::BadCell,
             format!("this cell is not a number{at}: column `{column}`{shown}"),
             not_a_number(found, leave_out),

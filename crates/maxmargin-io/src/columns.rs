@@ -36,6 +36,8 @@ pub(crate) enum Role {
     Weight,
     Id,
     Outcome,
+    /// Whether rows have the label that the column is named after.
+    Label,
     Feature,
     Ignored,
 }
@@ -48,6 +50,7 @@ impl Role {
             Role::Weight => "weight",
             Role::Id => "id",
             Role::Outcome => "outcome",
+            Role::Label => "label",
             Role::Feature => "feature",
             Role::Ignored => "ignored",
         }
@@ -60,6 +63,8 @@ pub(crate) struct Roles {
     pub(crate) names: Vec<String>,
     pub(crate) roles: Vec<Role>,
     pub(crate) notes: Vec<String>,
+    /// The columns of labels, in the order in which they are named.
+    labels: Vec<usize>,
     /// The prefixes of the two rows of a line, if it holds two.
     sides: Option<Sides>,
     /// The feature names of the model, if there is a model with names.
@@ -86,6 +91,8 @@ pub(crate) struct Plan {
     pub(crate) weight: Option<usize>,
     pub(crate) id: Option<usize>,
     pub(crate) outcome: Option<usize>,
+    /// The columns that say whether rows have a label.
+    pub(crate) labels: Vec<usize>,
     pub(crate) features: Vec<Feature>,
     /// Whether a line holds two rows. The first half of the features then belongs to the first row, the second half to
     /// the second.
@@ -160,6 +167,10 @@ impl Roles {
         for name in &asked.ignore {
             roles[find(name, &names, &first_of, "ignore")?] = Role::Ignored;
         }
+        let labels = label_columns(asked, &names, &first_of, &mut roles)?;
+        if !labels.is_empty() {
+            notes.push(counted(labels.len() as u64, "label column", "label columns"));
+        }
         let model_names: Option<HashSet<String>> = options
             .features
             .as_ref()
@@ -181,7 +192,8 @@ impl Roles {
             let unused = match role {
                 Role::Outcome => sides != Some(Sides::LeftRight),
                 Role::Weight => matches!(options.pairing, Pairing::ItemRows),
-                Role::Target | Role::Id => sides.is_some(),
+                Role::Target => sides.is_some() || !labels.is_empty(),
+                Role::Id => sides.is_some(),
                 _ => false,
             };
             let column = match wanted {
@@ -240,7 +252,7 @@ impl Roles {
         if sides == Some(Sides::LeftRight) && !roles.contains(&Role::Outcome) && !options.outcomes_optional {
             return Err(no_outcome());
         }
-        Ok(Roles { names, roles, notes, sides, model_names })
+        Ok(Roles { names, roles, notes, labels, sides, model_names })
     }
 
     /// Whether the content of a column is needed. `is_list` is true for a column of lists, whose features are named by
@@ -260,7 +272,7 @@ impl Roles {
 
     /// Lists the features. `widths` gives the length of the lists of each column (`None` for plain cells).
     pub(crate) fn plan(self, widths: &[Option<usize>], options: &ReadOptions) -> Result<Plan> {
-        let Roles { names, roles, mut notes, sides, .. } = self;
+        let Roles { names, roles, mut notes, labels, sides, .. } = self;
         let mut features = Vec::new();
         for (column, name) in names.iter().enumerate() {
             if roles[column] != Role::Feature {
@@ -309,12 +321,40 @@ impl Roles {
             weight: at(Role::Weight),
             id: at(Role::Id),
             outcome: at(Role::Outcome),
+            labels,
             names,
             features,
             sides: sides.is_some(),
             notes,
         })
     }
+}
+
+/// Gives the columns of labels their role, in the order in which they are named.
+fn label_columns(
+    asked: &Columns,
+    names: &[String],
+    first_of: &HashMap<&str, usize>,
+    roles: &mut [Role],
+) -> Result<Vec<usize>> {
+    let mut labels = Vec::new();
+    for name in &asked.labels {
+        let column = find(name, names, first_of, "labels")?;
+        if roles[column] != Role::Feature {
+            let message = format!("column `{name}` cannot be both {} and label", roles[column].name());
+            return Err(Error::new(Code::BadSetting, message).help("name every label column once"));
+        }
+        roles[column] = Role::Label;
+        labels.push(column);
+    }
+    if let (Some(target), false) = (&asked.target, labels.is_empty()) {
+        let message = format!(
+            "`{target}` is the target, and {} the labels",
+            counted(labels.len() as u64, "column holds", "columns hold")
+        );
+        return Err(Error::new(Code::BadSetting, message).help("leave ⟦target⟧ or ⟦labels⟧ out"));
+    }
+    Ok(labels)
 }
 
 /// Refuses a table with two items in each row if rows with features are needed. The user probably forgot to name the
@@ -434,17 +474,24 @@ pub(crate) fn asked(options: &ReadOptions, index: &HashMap<&str, usize>) -> Colu
     let one = |asked: &Option<String>, remembered: &Option<String>| {
         asked.clone().or_else(|| remembered.clone().filter(present))
     };
-    let ignored = if asked.ignore.is_empty() {
+    let mut ignored: Vec<String> = if asked.ignore.is_empty() {
         remembered.ignore.iter().filter(|name| present(name)).cloned().collect()
     } else {
         asked.ignore.clone()
     };
+    // Labels of some rows are not those of all: a file with a part of the columns has no labels.
+    let whole = asked.labels.is_empty() && asked.target.is_none() && remembered.labels.iter().all(present);
+    let labels = if whole { remembered.labels.clone() } else { asked.labels.clone() };
+    if labels.is_empty() {
+        ignored.extend(remembered.labels.iter().filter(|name| present(name)).cloned());
+    }
     Columns {
         target: one(&asked.target, &remembered.target),
         group: one(&asked.group, &remembered.group),
         weight: one(&asked.weight, &remembered.weight),
         id: one(&asked.id, &remembered.id),
         ignore: ignored,
+        labels,
     }
 }
 

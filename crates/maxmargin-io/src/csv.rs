@@ -692,6 +692,9 @@ fn push_rows(rows: &mut RowColumns, records: &[ByteRecord], plan: &Plan) -> std:
         if let Some(column) = plan.target {
             rows.push_target(&record[column]).map_err(failure(column, Role::Target))?;
         }
+        for &column in &plan.labels {
+            rows.push_label(cells::parse(&record[column])).map_err(failure(column, Role::Label))?;
+        }
         if let Some(column) = plan.group {
             rows.push_group(&record[column]).map_err(failure(column, Role::Group))?;
         }

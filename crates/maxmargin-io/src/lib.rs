@@ -24,6 +24,7 @@ mod gather;
 mod growing;
 mod ids;
 mod kept;
+mod label_sets;
 mod mapped;
 mod model_file;
 mod number;

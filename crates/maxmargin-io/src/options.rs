@@ -123,6 +123,8 @@ pub struct Columns {
     pub id: Option<String>,
     /// Columns to leave out.
     pub ignore: Vec<String>,
+    /// Columns that hold 1 for rows with the label of this name, and 0 for the others.
+    pub labels: Vec<String>,
 }
 
 impl Columns {
@@ -163,6 +165,8 @@ pub struct ReadOptions {
     /// The roles of the columns in a model's training data. They are used if `columns` says nothing and the file has
     /// such a column.
     pub remembered: Columns,
+    /// What separates the labels of a target cell, if such a cell holds a set of labels.
+    pub label_separator: Option<u8>,
     /// How to handle empty cells of tables.
     pub missing: Missing,
     /// The model's features, for data to be scored. Table columns are matched by these names, and an svmlight file gets

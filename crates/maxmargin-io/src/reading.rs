@@ -54,6 +54,25 @@ pub const READING: &[Setting] = &[
         place: "ignore",
     },
     Setting {
+        name: "labels",
+        heading: HEADING,
+        aliases: &[],
+        help: "Table columns that hold 1 where a row has the label of this name, and 0 elsewhere, separated by commas",
+        placeholder: "COLUMNS",
+        value: Value::Words,
+        place: "labels",
+    },
+    Setting {
+        name: "label-separator",
+        heading: HEADING,
+        aliases: &[],
+        help: "What separates the labels in a cell of the target column; with it, an empty cell has no label [default for \
+               label sets: a comma]",
+        placeholder: "CHARACTER",
+        value: Value::Parsed(|text| separator(text).map(drop)),
+        place: "label-separator",
+    },
+    Setting {
         name: "missing",
         heading: HEADING,
         aliases: &[],
@@ -118,6 +137,15 @@ pub const READING: &[Setting] = &[
     },
 ];
 
+/// The character that separates labels.
+fn separator(text: &str) -> Result<u8> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii_graphic() || *byte == b' ' => Ok(*byte),
+        _ => Err(Error::new(Code::BadSetting, format!("`{text}` is not one character"))
+            .help("give one character that separates labels, such as `,` or `;`")),
+    }
+}
+
 /// How to read data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -140,6 +168,12 @@ pub struct ReadSettings {
     /// Columns to leave out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
+    /// Columns of labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// What separates labels in a cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_separator: Option<String>,
     /// What replaces an empty cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
@@ -195,6 +229,7 @@ impl ReadSettings {
             weight: self.weight.clone(),
             id: self.id.clone(),
             ignore: self.ignore.clone(),
+            labels: self.labels.clone(),
         }
     }
 
@@ -230,6 +265,7 @@ impl ReadSettings {
             follow: false,
             bad_rows: None,
             least_features: self.least_features.map_or(0, |least| least as usize),
+            label_separator: self.label_separator.as_deref().map(separator).transpose()?,
             pairing: Pairing::None,
             outcomes_optional: false,
             cancel: cancel.clone(),
@@ -338,6 +374,7 @@ mod tests {
                 Value::Name(names) => Choice::Text(names()[0].to_string()),
                 Value::Switch => Choice::Switch(true),
                 Value::Whole(low, _) => Choice::Whole(low),
+                _ if setting.name == "label-separator" => Choice::Text(";".to_string()),
                 _ => Choice::Text("column".to_string()),
             };
             let read = ReadSettings::named(&Chosen::from([(setting.name.to_string(), choice)])).expect(setting.name);
@@ -350,6 +387,8 @@ mod tests {
             weight: Some(String::new()),
             id: Some(String::new()),
             ignore: vec![String::new()],
+            labels: vec![String::new()],
+            label_separator: Some(String::new()),
             missing: Some(String::new()),
             index_base: Some(1),
             least_features: Some(1),

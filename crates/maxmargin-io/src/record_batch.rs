@@ -704,8 +704,11 @@ fn push_rows(
         if let Some((column, array)) = target {
             // Booleans are read as two words, as in text.
             let words = is_text(array.data_type()) || *array.data_type() == DataType::Boolean;
-            let outcome = if array.is_null(row) {
-                Err(Problem::Missing)
+            let outcome = if let Some(own) = labels_at(array, row) {
+                others.push_target_list(own.into_iter());
+                Ok(())
+            } else if array.is_null(row) {
+                if others.takes_sets() { others.push_target(b"") } else { Err(Problem::Missing) }
             } else if words {
                 read_text(array, row, &mut text);
                 others.push_target(&text)
@@ -713,6 +716,11 @@ fn push_rows(
                 number_at(array, row).and_then(|value| others.push_target_number(value))
             };
             outcome.map_err(|problem| (row, column, Role::Target, problem))?;
+        }
+        for &column in &plan.labels {
+            let Some(array) = batch.columns[column].as_ref() else { continue };
+            read_text(array, row, &mut text);
+            others.push_label(cells::parse(&text)).map_err(|problem| (row, column, Role::Label, problem))?;
         }
         if let Some((column, array)) = group {
             read_text(array, row, &mut text);
@@ -732,6 +740,22 @@ fn push_rows(
         }
     }
     Ok(())
+}
+
+/// The labels of a cell that holds a list; none for other cells.
+fn labels_at(array: &dyn Array, row: usize) -> Option<Vec<Vec<u8>>> {
+    let own = match array.data_type() {
+        _ if array.is_null(row) => return None,
+        DataType::List(_) => array.as_list::<i32>().value(row),
+        DataType::LargeList(_) => array.as_list::<i64>().value(row),
+        _ => return None,
+    };
+    let mut text = Vec::new();
+    let each = (0..own.len()).filter(|&at| !own.is_null(at)).map(|at| {
+        read_text(&own, at, &mut text);
+        text.clone()
+    });
+    Some(each.collect())
 }
 
 /// Reads a cell as text; empty if the cell is missing.

@@ -5,6 +5,7 @@
 
 use crate::cells::{self, Cell, Problem};
 use crate::columns::Plan;
+use crate::label_sets::SetColumns;
 use crate::{Facts, Format, Loaded, Missing, ReadOptions};
 use maxmargin::data::{Dataset, Matrix, Names, Outcome, Pairs, Targets};
 use maxmargin::error::{Code, Error, Result};
@@ -68,7 +69,7 @@ impl<V: Cell> Table<V> {
             }
             (missing, _) => missing,
         };
-        Ok(Table { values: Values::new(plan.features.len(), missing)?, rows: RowColumns::new(plan) })
+        Ok(Table { values: Values::new(plan.features.len(), missing)?, rows: RowColumns::new(plan, options) })
     }
 
     /// Builds the data set.
@@ -107,12 +108,15 @@ impl<V: Cell> Table<V> {
         let pairs = plan.sides.then_some(values.rows as u32);
         let (matrix, fill) = values.finish(features)?;
         let names: Names = plan.features[..features].iter().map(|feature| &feature.name).collect();
-        let targets = rows.targets.map_or(Ok(Targets::Absent), TargetColumn::finish)?;
+        let targets = match (rows.sets, rows.targets) {
+            (Some(sets), _) => sets.finish(),
+            (None, targets) => targets.map_or(Ok(Targets::Absent), TargetColumn::finish)?,
+        };
         let mut data = Dataset::new(matrix, targets)?.with_feature_names(names)?;
         if let Some(pairs) = pairs {
             let left: Vec<u32> = (0..pairs).map(|pair| 2 * pair).collect();
             let right: Vec<u32> = (0..pairs).map(|pair| 2 * pair + 1).collect();
-            let others = RowColumns { targets: None, ids: None, ..rows };
+            let others = RowColumns { targets: None, sets: None, ids: None, ..rows };
             data = data.with_pairs(others.add_to(Pairs::new(left, right)?)?)?;
             return Ok((data, fill));
         }
@@ -506,14 +510,22 @@ struct GroupColumn {
 pub(crate) struct RowColumns {
     outcomes: Option<Vec<Outcome>>,
     targets: Option<TargetColumn>,
+    sets: Option<SetColumns>,
     groups: Option<GroupColumn>,
     weights: Option<Vec<f64>>,
     ids: Option<Texts>,
 }
 
 impl RowColumns {
-    fn new(plan: &Plan) -> RowColumns {
+    fn new(plan: &Plan, options: &ReadOptions) -> RowColumns {
+        let names: Vec<String> = plan.labels.iter().map(|&column| plan.names[column].clone()).collect();
+        let sets = match (plan.target, options.label_separator) {
+            _ if !names.is_empty() => Some(SetColumns::indicators(names)),
+            (Some(_), Some(separator)) => Some(SetColumns::cells(separator)),
+            _ => None,
+        };
         RowColumns {
+            sets,
             targets: plan.target.map(|_| TargetColumn::default()),
             groups: plan.group.map(|_| GroupColumn::default()),
             weights: plan.weight.map(|_| Vec::new()),
@@ -527,6 +539,7 @@ impl RowColumns {
         RowColumns {
             outcomes: outcome.then(Vec::new),
             targets: None,
+            sets: None,
             groups: group.then(GroupColumn::default),
             weights: weight.then(Vec::new),
             ids: None,
@@ -551,6 +564,9 @@ impl RowColumns {
 
     /// Adds a target as text. The first one that is not a number makes the column one of words.
     pub(crate) fn push_target(&mut self, text: &[u8]) -> std::result::Result<(), Problem> {
+        if let Some(sets) = &mut self.sets {
+            return sets.push_cell(text);
+        }
         let Some(targets) = &mut self.targets else { return Ok(()) };
         if cells::is_missing(text) {
             return Err(Problem::Missing);
@@ -571,9 +587,29 @@ impl RowColumns {
     /// Adds a target from a numeric column.
     #[cfg(feature = "tables")]
     pub(crate) fn push_target_number(&mut self, value: f64) -> std::result::Result<(), Problem> {
+        if let Some(sets) = &mut self.sets {
+            return sets.push_cell(cells::check(value)?.to_string().as_bytes());
+        }
         let Some(targets) = &mut self.targets else { return Ok(()) };
         targets.numbers.push(cells::check(value)?);
         Ok(())
+    }
+
+    /// Adds a target that is a list of labels.
+    #[cfg(feature = "tables")]
+    pub(crate) fn push_target_list(&mut self, own: impl Iterator<Item = Vec<u8>>) {
+        self.sets.get_or_insert_with(|| SetColumns::cells(b',')).push_list(own);
+    }
+
+    /// Whether the target column holds sets of labels.
+    #[cfg(feature = "tables")]
+    pub(crate) fn takes_sets(&self) -> bool {
+        self.sets.is_some()
+    }
+
+    /// Adds whether the row has the next label.
+    pub(crate) fn push_label(&mut self, value: std::result::Result<f64, Problem>) -> std::result::Result<(), Problem> {
+        self.sets.as_mut().map_or(Ok(()), |sets| sets.push_indicator(value))
     }
 
     /// Adds a group.

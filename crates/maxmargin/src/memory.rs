@@ -106,6 +106,7 @@ fn outputs(data: &Dataset, settings: &Settings) -> Result<u64> {
     let task = match &settings.task {
         TaskSettings::Classify(task) => task,
         TaskSettings::Sequence(_) => return Ok(tags_of(data)?.len() as u64),
+        TaskSettings::Multilabel(_) => return Ok(Labels::of_sets(data.targets())?.len() as u64 + 1),
         TaskSettings::Tree(task) => {
             return Ok(Trees::on(data, task.markov(), task.loss_scale, None)?.grammar().outputs() as u64);
         }

@@ -50,6 +50,8 @@ pub struct Trained {
     pub kernel_rows: Option<(u64, u64)>,
     /// What a budget of support vectors cost, for stochastic steps with a kernel.
     pub merging: Option<Merging>,
+    /// Whether it is proven that equal scores are as good as any, within the tolerance.
+    pub learned_nothing: bool,
     /// The history, one entry per pass.
     pub trace: Vec<TracePoint>,
 }
@@ -231,7 +233,9 @@ impl Training<'_> {
         if stop != Stop::Cancelled {
             model.calibration = calibrated::calibration(self, &model, self.held_out, cancel)?;
         }
-        Ok(Trained { model, solver, stop, first_rate, kernel_rows, merging, trace })
+        let Certificate { objective, lower_bound, .. } = model.certificate;
+        let learned_nothing = stop != Stop::Cancelled && posed.learned_nothing(settings, objective, lower_bound);
+        Ok(Trained { model, solver, stop, first_rate, kernel_rows, merging, learned_nothing, trace })
     }
 
     /// Solves the problem while held-out data are judged. Returns the solution with the solver that found it.

@@ -7,11 +7,12 @@ use crate::commands::train::write_report;
 use crate::comparisons::{self, Outcomes};
 use crate::console::Console;
 use crate::format::{self, one_field};
+use crate::label_sets::{self, ByLabel};
 use crate::loading::{describe_gathered, ensure_apart, ensure_different, say_notes};
 use crate::preferences::Preferences;
 use crate::report::{Axis, Histogram, LinePlot, Ranked, Report, RocCurve, Tile};
 use crate::sequences::{self, TreeFacts};
-use maxmargin::data::{Classes, Dataset, Labels};
+use maxmargin::data::{Classes, Dataset, LabelSets, Labels};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::{Evaluation, Interval, Metric, Needs, roc_curve};
 use maxmargin::model::{Answers, Decoder, Model};
@@ -60,6 +61,7 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let metrics = for_ranks(metrics, &arguments.metric, &model.settings);
     let metrics = for_measure(metrics, &arguments.metric, &model.settings)?;
     let metrics = sequences::fitting(metrics, &arguments.metric, model.decoder.tags());
+    let metrics = label_sets::fitting(metrics, &arguments.metric, Some(&model.decoder));
     let mut metrics = comparisons::fitting(metrics, &arguments.metric, judged, &model.settings, data);
     if arguments.metric.is_empty() && model.calibration.is_some() {
         metrics.extend([Metric::LogLoss, Metric::CalibrationError]);
@@ -75,9 +77,12 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     let code = model.code_error(data)?;
     let trained_on = data.rows() as u64 == model.certificate.rows && data.hash()? == model.certificate.data_hash;
     let cost = model.mean_cost(data)?;
-    let classes = match model.decoder.class_names() {
-        Some(_) => ClassResults::of(&Answers::new(&model, data)?, &model.decoder),
-        None => None,
+    let (classes, by_label) = match model.decoder.class_names() {
+        Some(_) => {
+            let answers = Answers::new(&model, data)?;
+            (ClassResults::of(&answers, &model.decoder), ByLabel::of(&answers, &model.decoder))
+        }
+        None => (None, None),
     };
     unchanged.check()?;
     if let Some(file) = &arguments.per_query {
@@ -97,7 +102,14 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         console.show(&format!("mean cost by the cost matrix: {}", format::significant(cost, 6)))?;
     }
     let unknown = unknown_labels(&model, data)?;
-    if unknown > 0 {
+    if unknown > 0 && model.decoder.label_sets().is_some() {
+        let labels = format::counted(
+            unknown,
+            "label that the model does not know is",
+            "labels that the model does not know are",
+        );
+        say_notes(console, &[format!("note: {labels} left out")]);
+    } else if unknown > 0 {
         let (label, labels) = match &model.decoder {
             Decoder::Cuts { .. } => ("rank", "ranks"),
             Decoder::Sequence { .. } => ("tag", "tags"),
@@ -115,6 +127,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     if let Some(classes) = &classes {
         classes.show(console)?;
     }
+    if let Some(by_label) = &by_label {
+        by_label.show(console)?;
+    }
     if let Some(code) = &code {
         console.show(&codes::bound_sentence(code, trained_on))?;
     }
@@ -126,6 +141,9 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
         if let Some(classes) = &classes {
             object["confusion"] = classes.confusion_json();
             object["by-class"] = classes.by_class_json();
+        }
+        if let Some(by_label) = &by_label {
+            object["by-label"] = by_label.as_json();
         }
         if let Some(code) = &code {
             codes::add_bound(&mut object, code, trained_on);
@@ -143,9 +161,12 @@ pub(crate) fn run(arguments: &EvaluateArguments, console: &Console, cancel: &Can
     })
 }
 
-/// Number of rows whose label is not among the classes of the model.
+/// Number of rows whose label is not among the classes of the model; for sets, the number of labels that it does not know.
 fn unknown_labels(model: &Model, data: &Dataset) -> Result<u64> {
     let decoder = &model.decoder;
+    if let Some((labels, _)) = decoder.label_sets() {
+        return Ok(LabelSets::of(labels, data.targets())?.unknown());
+    }
     match decoder.labels().or(decoder.tags()).or(decoder.cuts().map(|(_, ranks)| ranks)) {
         Some(labels) => Ok(labels.known_codes(data.targets())?.iter().filter(|code| code.is_none()).count() as u64),
         None => Ok(0),
@@ -383,6 +404,11 @@ pub(crate) fn report_sections(
         Decoder::Sequence { .. } => {
             if let Some(classes) = ClassResults::of(&answers, &model.decoder) {
                 classes.report(report, &answers, data.weights());
+            }
+        }
+        Decoder::Sets { .. } => {
+            if let Some(by_label) = ByLabel::of(&answers, &model.decoder) {
+                by_label.report(report);
             }
         }
         Decoder::Largest(_) | Decoder::Code(_) => {

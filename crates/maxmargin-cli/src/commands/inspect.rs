@@ -5,6 +5,7 @@ use crate::codes;
 use crate::commands::train::{cuts_sentence, named_weights, regularisation, ties_sentence};
 use crate::console::Console;
 use crate::format;
+use crate::label_sets;
 use crate::sequences::{Shared, features_by_output, line, size_of};
 use maxmargin::data::Labels;
 use maxmargin::error::Result;
@@ -101,6 +102,7 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
             "rows": calibration.rows,
             "left_out": calibration.left_out,
         })),
+        "labels": model.decoder.label_sets().map(|(labels, _)| labels.names()),
         "threshold": model.decoder.threshold(),
         "cuts": model.decoder.cuts().map(|(cuts, _)| cuts),
         "ranks": model.decoder.cuts().and_then(|(_, ranks)| ranks.values()),
@@ -143,6 +145,7 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
                 Scorer::Linear { outputs, .. } if *outputs > 1 => {
                     let of = match &model.decoder {
                         Decoder::Sequence { .. } => "tags",
+                        Decoder::Sets { .. } => "labels",
                         Decoder::Tree { .. } => "tags and borders",
                         _ => "classes",
                     };
@@ -160,6 +163,9 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     if let Some(labels) = model.decoder.labels() {
         rows.push(("classes", listed(labels)));
     }
+    if let Some((labels, calibrated)) = model.decoder.label_sets() {
+        rows.push(("labels", label_sets::listed(labels, calibrated)));
+    }
     if let Some(tags) = model.decoder.tags() {
         rows.push(("tags", tags_listed(tags)));
     }
@@ -175,7 +181,11 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
     if let Some(intercept) = model.scorer.intercept() {
         rows.push(("intercept", format::significant(intercept, 6)));
     } else if !model.scorer.intercepts().is_empty() {
-        let each = if matches!(model.decoder, Decoder::Code(_)) { "column" } else { "class" };
+        let each = match &model.decoder {
+            Decoder::Code(_) => "column",
+            Decoder::Sets { .. } => "label",
+            _ => "class",
+        };
         rows.push(("intercept", format!("one for each {each}")));
     }
     rows.extend(kernel_rows(model));

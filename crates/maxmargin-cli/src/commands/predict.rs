@@ -272,14 +272,17 @@ fn trees_line(rows: Range<usize>, (codes, pieces): (&[u32], &Labels), words: Opt
     }
 }
 
-/// The label of each row, and a number for every class.
+/// The label or labels of each row, and a number for every class or label.
 fn with_numbers(predictions: &Predictions, numbers: &[f64]) -> Vec<String> {
     let rows = predictions.len();
     parallel::map(rows.div_ceil(PIECE), |piece| {
         let mut text = String::new();
         for row in piece * PIECE..((piece + 1) * PIECE).min(rows) {
             let classes = numbers.len() / rows;
-            text.push_str(&one_field(predictions.label(row).unwrap_or_default()));
+            match predictions.set_names(row) {
+                Some(names) => text.push_str(&names.join(",")),
+                None => text.push_str(&one_field(predictions.label(row).unwrap_or_default())),
+            }
             for number in &numbers[row * classes..(row + 1) * classes] {
                 let _ = write!(text, "\t{number}");
             }
@@ -291,7 +294,7 @@ fn with_numbers(predictions: &Predictions, numbers: &[f64]) -> Vec<String> {
 
 /// Refuses what the model's scores have no meaning for.
 fn check_form(model: &Model, arguments: &PredictArguments) -> Result<()> {
-    let several = model.decoder.labels().is_some();
+    let several = model.decoder.labels().is_some() || model.decoder.label_sets().is_some();
     if arguments.probabilities {
         model.check_probabilities()?;
         if arguments.format == PredictFormat::Trec {

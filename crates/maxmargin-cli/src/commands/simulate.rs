@@ -6,7 +6,8 @@ use crate::format;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
 use maxmargin::simulate::{
-    ComparisonSettings, Comparisons, Generator, Pattern, Search, SearchSettings, Text, TextSettings,
+    ComparisonSettings, Comparisons, Generator, Pattern, Search, SearchSettings, Tagged, TaggedSettings, Text,
+    TextSettings,
 };
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::svmlight::{SvmlightWriteOptions, write_blocks};
@@ -37,6 +38,21 @@ pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Can
         write(&Loaded { data, facts: Facts::default() }, &arguments.output, to, cancel)?;
         return say(arguments, console, to, comparisons.settings().features, start.elapsed().as_secs_f64());
     }
+    if arguments.kind == SimulateKind::Multilabel {
+        let defaults = TaggedSettings::default();
+        let tagged = Tagged::new(TaggedSettings {
+            rows: arguments.rows.unwrap_or(defaults.rows),
+            features: arguments.features.unwrap_or(defaults.features),
+            labels: arguments.labels.unwrap_or(defaults.labels),
+            noise: arguments.noise.unwrap_or(defaults.noise),
+            seed: arguments.seed,
+            stream: u64::from(arguments.stream),
+        })?;
+        let data = tagged.to_dataset()?;
+        cancel.check()?;
+        write(&Loaded { data, facts: Facts::default() }, &arguments.output, to, cancel)?;
+        return say(arguments, console, to, tagged.settings().features, start.elapsed().as_secs_f64());
+    }
     let generator = generator(arguments)?;
     if to == Format::Svmlight {
         let options = SvmlightWriteOptions { cancel: cancel.clone(), ..SvmlightWriteOptions::default() };
@@ -56,6 +72,7 @@ fn say(arguments: &SimulateArguments, console: &Console, to: Format, features: u
     let next = match arguments.kind {
         _ if arguments.stream > 0 => format!("maxmargin evaluate model.mm {}", file),
         SimulateKind::Search => format!("maxmargin train rank {} -o model.mm", file),
+        SimulateKind::Multilabel => format!("maxmargin train multilabel {} -o model.mm", file),
         SimulateKind::Text => format!("maxmargin train classify {} -o model.mm", file),
         SimulateKind::Compare if arguments.norm == Some(Pattern::Linear) => {
             format!("maxmargin train compare {} -o model.mm", file)
@@ -74,12 +91,14 @@ fn say(arguments: &SimulateArguments, console: &Console, to: Format, features: u
 /// Refuses flags that belong to other kinds.
 fn refuse_misplaced(arguments: &SimulateArguments) -> Result<()> {
     let (search, text, compare) = ([SimulateKind::Search], [SimulateKind::Text], [SimulateKind::Compare]);
-    let rows = [SimulateKind::Search, SimulateKind::Text];
-    let flags: [(&str, bool, &[SimulateKind], &str); 8] = [
+    let multilabel = [SimulateKind::Multilabel];
+    let rows = [SimulateKind::Search, SimulateKind::Text, SimulateKind::Multilabel];
+    let flags: [(&str, bool, &[SimulateKind], &str); 9] = [
+        ("--labels", arguments.labels.is_some(), &multilabel, "multilabel"),
         ("--nonzeros", arguments.nonzeros.is_some(), &text, "text"),
         ("--queries", arguments.queries.is_some(), &search, "search"),
         ("--docs", arguments.docs.is_some(), &search, "search"),
-        ("--rows", arguments.rows.is_some(), &rows, "search` and `simulate text"),
+        ("--rows", arguments.rows.is_some(), &rows, "search`, `simulate text` and `simulate multilabel"),
         ("--pairs", arguments.pairs.is_some(), &compare, "compare"),
         ("--norm", arguments.norm.is_some(), &compare, "compare"),
         ("--ties", arguments.ties.is_some(), &compare, "compare"),
@@ -108,7 +127,7 @@ fn generator(arguments: &SimulateArguments) -> Result<Box<dyn Generator>> {
                 ..defaults
             })?)
         }
-        SimulateKind::Text | SimulateKind::Compare => {
+        SimulateKind::Text | SimulateKind::Compare | SimulateKind::Multilabel => {
             let defaults = TextSettings::default();
             let features = arguments.features.unwrap_or(defaults.features);
             Box::new(Text::new(TextSettings {

@@ -16,6 +16,7 @@ mod grades;
 mod interrupt;
 mod invariance;
 mod kernels;
+mod label_sets;
 mod learn;
 mod learn_classes;
 mod learn_paired;

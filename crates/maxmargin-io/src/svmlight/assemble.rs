@@ -1,6 +1,7 @@
 //! Joins parsed pieces into one data set without holding the data twice: each piece is dropped once it is copied.
 
-use super::piece::{Ids, Indices, Piece, number_label};
+use super::piece::{Ids, Indices, Piece};
+use crate::label_sets::{number_label, targets_of};
 use crate::number::Parse;
 use maxmargin::data::{Csr, Dataset, Dense, Index, Matrix, Names, Targets};
 use maxmargin::error::{Code, Error, Result};
@@ -191,36 +192,7 @@ fn targets<V>(pieces: &mut [Piece<V>]) -> Result<Targets> {
         }
         piece.targets = Vec::new();
     }
-    // Numbers are sorted by value, words come after them.
-    let mut names: Vec<&Box<[u8]>> = labels.iter().collect();
-    let number = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse::<f64>().ok());
-    names.sort_unstable();
-    names.dedup();
-    names.sort_by(|a, b| match (number(a), number(b)) {
-        (Some(a), Some(b)) => a.total_cmp(&b),
-        (Some(_), None) => std::cmp::Ordering::Less,
-        (None, Some(_)) => std::cmp::Ordering::Greater,
-        (None, None) => a.cmp(b),
-    });
-    let code_of: HashMap<&[u8], u32> = names.iter().enumerate().map(|(code, name)| (&name[..], code as u32)).collect();
-    let (mut starts, mut codes) = (vec![0u64], Vec::with_capacity(labels.len()));
-    let mut at = 0;
-    for length in lengths {
-        let mut row: Vec<u32> = labels[at..at + length as usize].iter().map(|label| code_of[&label[..]]).collect();
-        row.sort_unstable();
-        row.dedup();
-        codes.append(&mut row);
-        starts.push(codes.len() as u64);
-        at += length as usize;
-    }
-    // `2,2` is one label. A file of such rows has plain targets.
-    let values: Option<Vec<f64>> = names.iter().map(|name| number(name)).collect();
-    if let (Some(values), true) = (values, starts.windows(2).all(|row| row[1] - row[0] == 1)) {
-        let targets: Vec<f64> = codes.iter().map(|&code| values[code as usize]).collect();
-        return Ok(Targets::Real(targets.into()));
-    }
-    let names: Names = names.into_iter().collect();
-    Ok(Targets::Sets { names, starts: starts.into(), codes: codes.into() })
+    Ok(targets_of(lengths, &labels))
 }
 
 fn weights<V>(pieces: &mut [Piece<V>]) -> Option<Vec<f64>> {

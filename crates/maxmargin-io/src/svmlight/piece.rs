@@ -1,5 +1,6 @@
 //! One block of svmlight text, parsed: `target [qid:ID] [cost:W] index:value … [# comment]`.
 
+use crate::label_sets::{label, number_label};
 use crate::number::{Parse, ends_token, parse_digits, parse_number, token_end};
 use maxmargin::error::{Code, Error, Excerpt, Place};
 use memchr::memchr;
@@ -577,18 +578,6 @@ impl Ids {
         if !self.incomplete {
             *self = Ids { incomplete: true, ..Ids::default() };
         }
-    }
-}
-
-/// A numeric label in a unique spelling, so that it has the same name in rows with one label and with several.
-pub(crate) fn number_label(value: f64) -> Box<[u8]> {
-    format!("{value}").into_bytes().into()
-}
-
-fn label(token: &[u8]) -> Box<[u8]> {
-    match std::str::from_utf8(token).ok().and_then(|token| token.parse::<f64>().ok()) {
-        Some(value) if value.is_finite() => number_label(value),
-        _ => token.into(),
     }
 }
 

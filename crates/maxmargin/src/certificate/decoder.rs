@@ -17,6 +17,13 @@ pub enum Decoder {
     Largest(Labels),
     /// Each column of an output code has a score, and the class with the closest row is predicted.
     Code(CodeDecoder),
+    /// Each label has a score, and all labels above a border are predicted.
+    Sets {
+        /// The labels.
+        labels: Labels,
+        /// Whether the border is a score of its own, the last one of each row. Otherwise it is zero.
+        calibrated: bool,
+    },
     /// The rank whose number is the number of cuts that the score reaches.
     Cuts {
         /// The cuts between neighbouring ranks, in order.
@@ -66,6 +73,7 @@ impl Decoder {
             Decoder::Sign(classes) | Decoder::Border(classes) => Some(classes),
             Decoder::Largest(_)
             | Decoder::Code(_)
+            | Decoder::Sets { .. }
             | Decoder::Cuts { .. }
             | Decoder::Sequence { .. }
             | Decoder::Tree { .. }
@@ -81,6 +89,28 @@ impl Decoder {
         match self {
             Decoder::Largest(labels) | Decoder::Code(CodeDecoder { labels, .. }) => Some(labels),
             _ => None,
+        }
+    }
+
+    /// The labels that sets are made of, and whether rows have a calibration score.
+    pub fn label_sets(&self) -> Option<(&Labels, bool)> {
+        match self {
+            Decoder::Sets { labels, calibrated } => Some((labels, *calibrated)),
+            _ => None,
+        }
+    }
+
+    /// The scores of labels, above or below zero, given those of the model.
+    pub fn label_scores(&self, scores: Vec<f64>) -> Vec<f64> {
+        match self {
+            Decoder::Sets { labels, calibrated: true } => {
+                let mut own = Vec::with_capacity(scores.len() / (labels.len() + 1) * labels.len());
+                for scores in scores.chunks_exact(labels.len() + 1) {
+                    own.extend(scores[..labels.len()].iter().map(|score| score - scores[labels.len()]));
+                }
+                own
+            }
+            _ => scores,
         }
     }
 
@@ -117,9 +147,9 @@ impl Decoder {
     pub fn class_names(&self) -> Option<Vec<String>> {
         match self {
             Decoder::Sign(classes) => Some(vec![classes.negative.clone(), classes.positive.clone()]),
-            Decoder::Cuts { ranks: labels, .. } | Decoder::Sequence { tags: labels, .. } => {
-                Some(labels.names().to_vec())
-            }
+            Decoder::Sets { labels, .. }
+            | Decoder::Cuts { ranks: labels, .. }
+            | Decoder::Sequence { tags: labels, .. } => Some(labels.names().to_vec()),
             _ => self.labels().map(|labels| labels.names().to_vec()),
         }
     }
@@ -129,6 +159,7 @@ impl Decoder {
         match self {
             Decoder::Code(decoder) => decoder.code.columns(),
             Decoder::Sequence { tags, .. } => tags.len(),
+            Decoder::Sets { labels, calibrated } => labels.len() + usize::from(*calibrated),
             Decoder::Tree { grammar, .. } => grammar.outputs(),
             _ => self.labels().map_or(1, Labels::len),
         }
@@ -182,6 +213,7 @@ impl Decoder {
             | Decoder::Border(_)
             | Decoder::Largest(_)
             | Decoder::Code(_)
+            | Decoder::Sets { .. }
             | Decoder::Cuts { .. }
             | Decoder::Sequence { .. }
             | Decoder::Tree { .. }

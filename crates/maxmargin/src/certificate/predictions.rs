@@ -32,6 +32,13 @@ pub enum Predictions {
         /// The labels of the classes.
         labels: Labels,
     },
+    /// The set of labels of each row, given the scores of all labels.
+    Sets {
+        /// The scores of each row, one per label. Labels with a score above zero are predicted.
+        scores: Vec<f64>,
+        /// The labels.
+        labels: Labels,
+    },
     /// The rank and the score of each row.
     Ranks {
         /// The scores.
@@ -106,6 +113,9 @@ impl Decoder {
             (Decoder::Largest(labels), _) => Predictions::Classes { scores, labels: labels.clone() },
             (Decoder::Code(decoder), _) => {
                 Predictions::Classes { scores: decoder.class_scores(&scores), labels: decoder.labels.clone() }
+            }
+            (Decoder::Sets { labels, .. }, _) => {
+                Predictions::Sets { scores: self.label_scores(scores), labels: labels.clone() }
             }
             (Decoder::Cuts { cuts, ranks }, _) => {
                 Predictions::Ranks { scores, cuts: cuts.clone(), ranks: ranks.clone() }
@@ -187,6 +197,7 @@ impl Predictions {
             Predictions::Scores { scores, outputs } => Predictions::Scores { scores: ordered(scores), outputs },
             Predictions::Labels { scores, classes } => Predictions::Labels { scores: ordered(scores), classes },
             Predictions::Classes { scores, labels } => Predictions::Classes { scores: ordered(scores), labels },
+            Predictions::Sets { scores, labels } => Predictions::Sets { scores: ordered(scores), labels },
             Predictions::Ranks { scores, cuts, ranks } => Predictions::Ranks { scores: ordered(scores), cuts, ranks },
             Predictions::Tags { scores, codes, tags } => {
                 Predictions::Tags { scores: ordered(scores), codes: data.to_input_order(codes), tags }
@@ -207,7 +218,9 @@ impl Predictions {
         match self {
             Predictions::Scores { scores, outputs } => scores.len() / outputs.max(&1),
             Predictions::Labels { scores, .. } | Predictions::Ranks { scores, .. } => scores.len(),
-            Predictions::Classes { scores, labels } => scores.len() / labels.len().max(1),
+            Predictions::Classes { scores, labels } | Predictions::Sets { scores, labels } => {
+                scores.len() / labels.len().max(1)
+            }
             Predictions::Tags { codes, .. } | Predictions::Trees { codes, .. } => codes.len(),
             Predictions::Outcomes(compared) => compared.len(),
         }
@@ -225,6 +238,7 @@ impl Predictions {
             | Predictions::Labels { scores, .. }
             | Predictions::Ranks { scores, .. }
             | Predictions::Tags { scores, .. }
+            | Predictions::Sets { scores, .. }
             | Predictions::Trees { scores, .. }
             | Predictions::Classes { scores, .. } => Some(scores),
             Predictions::Outcomes(_) => None,
@@ -268,6 +282,21 @@ impl Predictions {
         }
     }
 
+    /// The predicted labels of a row, by place, those with the highest scores first, if sets are predicted.
+    pub fn set(&self, row: usize) -> Option<Vec<usize>> {
+        let Predictions::Sets { scores, labels } = self else { return None };
+        let own = &scores[row * labels.len()..(row + 1) * labels.len()];
+        let mut set: Vec<usize> = (0..own.len()).filter(|&label| own[label] > 0.0).collect();
+        set.sort_by(|&a, &b| own[b].total_cmp(&own[a]));
+        Some(set)
+    }
+
+    /// The names of the predicted labels of a row, best first, as they are written.
+    pub fn set_names(&self, row: usize) -> Option<Vec<String>> {
+        let Predictions::Sets { labels, .. } = self else { return None };
+        Some(self.set(row)?.into_iter().map(|label| one_field(labels.name(label))).collect())
+    }
+
     /// All lines as text, in pieces that are made on all threads.
     pub fn lines(&self) -> Vec<String> {
         parallel::map(self.len().div_ceil(PIECE), |piece| {
@@ -279,7 +308,7 @@ impl Predictions {
     }
 
     /// Writes one line for each prediction in the range, with fields separated by tabs: the score or scores; the label
-    /// or rank and its score; the tag; or the outcome, the two scores and the margin.
+    /// or rank and its score; the labels of a set and their scores, both separated by commas, best first; the tag; or the outcome, the two scores and the margin.
     pub fn write(&self, range: Range<usize>, out: &mut String) {
         for at in range {
             let written = match self {
@@ -296,6 +325,12 @@ impl Predictions {
                 Predictions::Classes { scores, labels } => {
                     let class = self.class(at).unwrap_or_default();
                     writeln!(out, "{}\t{}", one_field(labels.name(class)), scores[at * labels.len() + class])
+                }
+                Predictions::Sets { scores, labels } => {
+                    let set = self.set(at).unwrap_or_default();
+                    let names = self.set_names(at).unwrap_or_default();
+                    let own: Vec<_> = set.iter().map(|label| scores[at * labels.len() + label].to_string()).collect();
+                    writeln!(out, "{}\t{}", names.join(","), own.join(","))
                 }
                 Predictions::Ranks { scores, ranks, .. } => {
                     let rank = self.class(at).unwrap_or_default();
@@ -339,6 +374,14 @@ mod tests {
         let groups = Groups::new(vec![0, 2, 3], ["a", "b"].into_iter().collect()).expect("rising");
         let tags = |groups| sequence.predictions(vec![3.0, 0.0, 0.0, 1.0, 0.0, 1.0], 2, None, groups);
         assert_eq!((lines(tags(Some(&groups))), lines(tags(None))), ("B\nB\nI\n".to_string(), "B\nB\nB\n".to_string()));
+        let sets = |calibrated| Decoder::Sets {
+            labels: Labels::new(["a", "b", "c"].map(str::to_string).to_vec()),
+            calibrated,
+        };
+        let scores = [2.0, 5.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.5].to_vec();
+        assert_eq!(lines(sets(true).predictions(scores, 4, None, None)), "b,a\t4,1\n\t\n");
+        let alone = sets(false).predictions(vec![0.0, -1.0, 0.25], 3, None, None);
+        assert_eq!((alone.len(), alone.set(0), lines(alone)), (1, Some(vec![2]), "c\t0.25\n".to_string()));
         let decoder = Decoder::Compare { threshold: 1.0 };
         let outcomes = [(0.0, 3.0), (0.0, 0.5), (2.0, 0.5)].map(|(left, right)| decoder.compared(left, right));
         assert_eq!(

@@ -86,6 +86,22 @@ impl Labels {
         Ok(Labels { names })
     }
 
+    /// Labels of sets, of which there is at least one.
+    pub(super) fn checked_sets(names: Vec<String>) -> Result<Labels> {
+        if names.is_empty() {
+            return Err(Error::new(Code::SingleClass, "no row has a label, so there is nothing to tell apart")
+                .help("give rows their labels: in svmlight files separated by commas, in tables see ⟦target⟧"));
+        }
+        if names.len() > MOST_CLASSES {
+            return Err(Error::new(
+                Code::TooManyClasses,
+                format!("{} labels, and at most {MOST_CLASSES} are taken", names.len()),
+            )
+            .help("check the target column"));
+        }
+        Ok(Labels { names })
+    }
+
     /// The ranks in the targets: the distinct numbers, in order.
     pub fn ranks(targets: &Targets) -> Result<Labels> {
         if let Targets::Labels { names, codes } = targets {

@@ -128,5 +128,5 @@ impl Targets {
 /// The error for label sets in a place that needs one label.
 pub(crate) fn several_labels() -> Error {
     Error::new(Code::SeveralLabels, "rows carry sets of labels, and this task takes one target a row")
-        .help("keep one label a row; tasks over label sets are not part of this version")
+        .help("learn sets of labels with `maxmargin train multilabel`, or keep one label a row")
 }

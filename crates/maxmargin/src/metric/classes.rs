@@ -38,7 +38,7 @@ impl Tally {
 }
 
 /// The mean over the classes that occur.
-fn mean(tallies: &[Tally], value: impl Fn(Tally) -> f64) -> f64 {
+pub(super) fn mean(tallies: &[Tally], value: impl Fn(Tally) -> f64) -> f64 {
     let mut sum = 0.0;
     let mut present = 0usize;
     for tally in tallies.iter().filter(|tally| tally.truth + tally.predicted > 0.0) {

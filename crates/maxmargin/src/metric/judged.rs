@@ -1,7 +1,7 @@
 //! [`Judged`]: the input of a metric, and [`Evaluation`]: its result.
 
 use super::{Metric, Needs, TagNames};
-use crate::data::{Groups, Pairs};
+use crate::data::{Groups, LabelSets, Pairs};
 use crate::error::{Code, Error, Result};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -19,6 +19,13 @@ pub enum Truth<'a> {
         count: usize,
         /// The positive class. With two classes, the default is the class with code 1.
         positive: Option<u32>,
+    },
+    /// Any number of labels.
+    Sets {
+        /// The labels of each row.
+        sets: &'a LabelSets,
+        /// Number of labels, each of which has a score.
+        count: usize,
     },
     /// Which of two rows is better, for some of them.
     Pairs {
@@ -107,6 +114,11 @@ impl<'a> Judged<'a> {
         Judged { predictions: Some(predictions), ..Judged::of(Truth::Classes { codes, count, positive: None }) }
     }
 
+    /// Rows with sets of labels, and the score of each row for each of `count` labels.
+    pub fn sets(sets: &'a LabelSets, count: usize, scores: &'a [f64]) -> Judged<'a> {
+        Judged { class_scores: Some(scores), ..Judged::of(Truth::Sets { sets, count }) }
+    }
+
     /// Says that the rows of each group are a sequence, and what their tags are called.
     pub fn with_tags(self, tags: TagNames<'a>, groups: &'a Groups) -> Judged<'a> {
         Judged { tags: Some(tags), groups: Some(groups), ..self }
@@ -131,6 +143,7 @@ impl<'a> Judged<'a> {
     pub(super) fn known_classes(&self) -> usize {
         match self.truth {
             Truth::Classes { count, .. } => self.known.unwrap_or(count).min(count),
+            Truth::Sets { count, .. } => count,
             _ => 0,
         }
     }
@@ -168,7 +181,7 @@ impl<'a> Judged<'a> {
     /// Names the positive class. It has no effect on numeric targets.
     pub fn with_positive(self, code: u32) -> Judged<'a> {
         match self.truth {
-            Truth::Values(_) | Truth::Pairs { .. } => self,
+            Truth::Values(_) | Truth::Pairs { .. } | Truth::Sets { .. } => self,
             Truth::Classes { codes, count, .. } => {
                 Judged { truth: Truth::Classes { codes, count, positive: Some(code) }, ..self }
             }
@@ -185,6 +198,7 @@ impl<'a> Judged<'a> {
         match self.truth {
             Truth::Values(values) => values.len(),
             Truth::Classes { codes, .. } => codes.len(),
+            Truth::Sets { sets, .. } => sets.len(),
             Truth::Pairs { rows, .. } => rows,
         }
     }
@@ -234,6 +248,11 @@ impl<'a> Judged<'a> {
                     return Err(Error::new(Code::Internal, format!("a class code is not below {count}")));
                 }
             }
+            Truth::Sets { sets, count } => {
+                if sets.iter().flatten().any(|&label| label as usize >= count) {
+                    return Err(Error::new(Code::Internal, format!("a label is not below {count}")));
+                }
+            }
             Truth::Pairs { pairs, rows, .. } => {
                 if pairs.rows() > rows {
                     return Err(Error::new(Code::Internal, format!("a pair names a row that is not below {rows}")));
@@ -276,6 +295,9 @@ impl<'a> Judged<'a> {
     }
 
     pub(super) fn needed_scores(&self, metric: &Metric) -> Result<&'a [f64]> {
+        if let Truth::Sets { .. } = self.truth {
+            return Err(sets_only(metric));
+        }
         self.scores.ok_or_else(|| {
             mismatch(format!("{metric} needs one score a row, and there are only predicted classes"))
                 .help(alternatives(Needs::Predictions))
@@ -290,6 +312,9 @@ impl<'a> Judged<'a> {
     }
 
     pub(super) fn needed_probabilities(&self, metric: &Metric) -> Result<&'a [f64]> {
+        if let Truth::Sets { .. } = self.truth {
+            return Err(sets_only(metric));
+        }
         self.probabilities.ok_or_else(|| {
             mismatch(format!("{metric} needs the probability of each class, and there are none"))
                 .help("train with ⟦loss=logistic⟧, or choose another metric")
@@ -305,6 +330,9 @@ impl<'a> Judged<'a> {
     }
 
     pub(super) fn needed_predictions(&self, metric: &Metric) -> Result<&'a [u32]> {
+        if let Truth::Sets { .. } = self.truth {
+            return Err(sets_only(metric));
+        }
         self.predictions.ok_or_else(|| {
             mismatch(format!("{metric} needs a predicted class for each row, and there are only scores"))
                 .help(alternatives(if self.groups.is_some() { Needs::Groups } else { Needs::Reals }))
@@ -314,6 +342,7 @@ impl<'a> Judged<'a> {
     pub(super) fn needed_classes(&self, metric: &Metric) -> Result<(&'a [u32], usize)> {
         match self.truth {
             Truth::Classes { codes, count, .. } => Ok((codes, count)),
+            Truth::Sets { .. } => Err(sets_only(metric)),
             Truth::Pairs { .. } => Err(pairs_only(metric)),
             Truth::Values(_) => Err(mismatch(format!("{metric} compares classes, and the targets are numbers"))
                 .help(alternatives(if self.groups.is_some() { Needs::Groups } else { Needs::Reals }))),
@@ -323,6 +352,7 @@ impl<'a> Judged<'a> {
     pub(super) fn needed_reals(&self, metric: &Metric) -> Result<&'a [f64]> {
         match self.truth {
             Truth::Values(values) => Ok(values),
+            Truth::Sets { .. } => Err(sets_only(metric)),
             Truth::Pairs { .. } => Err(pairs_only(metric)),
             Truth::Classes { .. } => Err(mismatch(format!("{metric} needs numeric targets, and these are classes"))
                 .help(alternatives(Needs::Predictions))),
@@ -333,11 +363,21 @@ impl<'a> Judged<'a> {
     pub(super) fn needed_grades(&self, metric: &Metric) -> Result<Cow<'a, [f64]>> {
         match self.truth {
             Truth::Values(values) => Ok(Cow::Borrowed(values)),
+            Truth::Sets { .. } => Err(sets_only(metric)),
             Truth::Pairs { .. } => Err(pairs_only(metric)),
             Truth::Classes { codes, .. } => {
                 let positive = self.needed_positive(metric)?;
                 Ok(codes.iter().map(|&code| f64::from(u8::from(code == positive))).collect())
             }
+        }
+    }
+
+    /// The labels of each row, and the number of labels.
+    pub(super) fn needed_sets(&self, metric: &Metric) -> Result<(&'a LabelSets, usize)> {
+        match self.truth {
+            Truth::Sets { sets, count } => Ok((sets, count)),
+            _ => Err(mismatch(format!("{metric} is for sets of labels, and these rows have one target each"))
+                .help("use it with models of `multilabel`, or choose another metric")),
         }
     }
 
@@ -361,6 +401,7 @@ impl<'a> Judged<'a> {
                 return Ok(codes.iter().map(|&code| code == positive).collect());
             }
             Truth::Pairs { .. } => return Err(pairs_only(metric)),
+            Truth::Sets { .. } => return Err(sets_only(metric)),
             Truth::Values(values) => values,
         };
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -389,6 +430,14 @@ pub(super) fn single_class(metric: &Metric) -> Error {
         format!("{metric} compares positive rows with negative ones, and all rows are of one class"),
     )
     .help("evaluate on data that hold both classes, or choose accuracy")
+}
+
+/// The error for a metric over single targets if rows have sets of labels.
+fn sets_only(metric: &Metric) -> Error {
+    mismatch(format!("{metric} needs one target a row, and these are sets of labels")).help(
+        "metrics that fit are label-ranking-average-precision, ranking-loss, f1-micro, f1-macro, hamming-loss and \
+         subset-accuracy",
+    )
 }
 
 /// The error for a metric over targets if there are only pairs.

@@ -54,6 +54,11 @@
 //! `token-accuracy` is `accuracy` over the rows of sequences; `sequence-accuracy` counts the sequences all of whose tags
 //! are right; `spans.rs` describes `span-f1`. Resampling draws whole sequences for the last two.
 //!
+//! # Label sets
+//!
+//! `sets.rs` describes the metrics of label sets. `f1-micro` and `f1-macro` take label sets, too: a label of a row counts
+//! like a row of a class.
+//!
 //! # Trees
 //!
 //! `brackets.rs` describes `labelled-precision`, `labelled-recall`, `labelled-f1`, `exact-match` and `tag-accuracy`.
@@ -94,6 +99,7 @@ mod reciprocal;
 mod relevance;
 mod roc;
 mod rows;
+mod sets;
 mod spans;
 mod table;
 #[cfg(test)]
@@ -203,6 +209,18 @@ pub enum Metric {
     SequenceAccuracy,
     /// The harmonic mean of precision and recall of the spans that tags such as B-NP and I-NP mark.
     SpanF1,
+    /// The share of labels of sets that are predicted wrongly.
+    HammingLoss,
+    /// The fraction of rows whose predicted set of labels is right.
+    SubsetAccuracy,
+    /// The fraction of rows whose label with the highest score is not one of theirs.
+    OneError,
+    /// The mean number of labels, from the top, that hold all labels of a row.
+    Coverage,
+    /// The share of pairs of a label of the row and another one that are in the wrong order.
+    RankingLoss,
+    /// The mean over the labels of a row of the precision where the label stands.
+    LabelRankingAveragePrecision,
     /// Of the predicted brackets of trees, the fraction that is right.
     LabelledPrecision,
     /// Of the true brackets of trees, the fraction that is predicted.
@@ -234,6 +252,8 @@ pub enum Needs {
     Probabilities,
     /// Predicted and true tags of the rows of sequences.
     Tags,
+    /// A score for each label, and sets of labels.
+    Sets,
     /// Predicted and true trees over the words of sentences.
     Trees,
 }
@@ -251,6 +271,12 @@ impl Metric {
             | Metric::TokenAccuracy
             | Metric::QuadraticKappa => Needs::Predictions,
             Metric::SequenceAccuracy | Metric::SpanF1 => Needs::Tags,
+            Metric::HammingLoss
+            | Metric::SubsetAccuracy
+            | Metric::OneError
+            | Metric::Coverage
+            | Metric::RankingLoss
+            | Metric::LabelRankingAveragePrecision => Needs::Sets,
             Metric::LabelledPrecision
             | Metric::LabelledRecall
             | Metric::LabelledF1
@@ -275,7 +301,8 @@ impl Metric {
     /// Whether a higher value is better.
     pub fn higher_is_better(&self) -> bool {
         let loss = matches!(self, Metric::Error | Metric::LogLoss | Metric::CalibrationError);
-        !loss && !matches!(self, Metric::Mae | Metric::Rmse)
+        let of_sets = matches!(self, Metric::HammingLoss | Metric::OneError | Metric::Coverage | Metric::RankingLoss);
+        !loss && !of_sets && !matches!(self, Metric::Mae | Metric::Rmse)
     }
 
     /// Whether row weights change the value; metrics over lists and over whole sequences ignore them.
@@ -317,6 +344,17 @@ impl Metric {
         let spans = tags.iter().any(|tag| tag.starts_with("B-") || tag.starts_with("I-"));
         let first = spans.then_some(Metric::SpanF1);
         first.into_iter().chain([Metric::TokenAccuracy, Metric::SequenceAccuracy]).collect()
+    }
+
+    /// The default metrics of label sets.
+    pub fn multilabel_defaults() -> Vec<Metric> {
+        vec![
+            Metric::LabelRankingAveragePrecision,
+            Metric::RankingLoss,
+            Metric::F1Micro,
+            Metric::HammingLoss,
+            Metric::SubsetAccuracy,
+        ]
     }
 
     /// The default metrics of trees.

@@ -5,11 +5,13 @@ use super::brackets::Brackets;
 use super::classes::Classes;
 use super::comparisons;
 use super::deviation::Deviation;
+use super::judged::mismatch;
 use super::kappa::Kappa;
 use super::one_against_rest::OneAgainstRest;
 use super::pairs::ListedPairs;
 use super::probabilities::CalibrationError;
 use super::roc::Roc;
+use super::sets::{F1OfSets, MeanOfSets};
 use super::spans::BySequence;
 use super::top::TopAccuracy;
 use super::{Evaluation, Judged, Metric, Needs, Truth};
@@ -52,9 +54,13 @@ fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMet
         Truth::Pairs { pairs, threshold: None, .. } if metric.is_over_pairs(judged) => {
             return Ok(Box::new(ListedPairs::new(metric, judged.needed_scores(metric)?, pairs)?));
         }
+        Truth::Sets { .. } if matches!(metric, Metric::F1Micro | Metric::F1Macro) => {
+            return Ok(Box::new(F1OfSets::new(metric, judged)?));
+        }
         _ => {}
     }
     Ok(match metric.needs() {
+        Needs::Sets => Box::new(MeanOfSets::new(metric, judged)?),
         Needs::Predictions if *metric == Metric::QuadraticKappa => Box::new(Kappa::new(metric, judged)?),
         Needs::Predictions | Needs::BinaryPredictions => Box::new(Classes::new(metric, judged)?),
         Needs::ClassScores => Box::new(TopAccuracy::new(metric, judged)?),
@@ -80,9 +86,11 @@ fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMet
 /// Computes a row metric.
 pub(super) fn evaluate(metric: &Metric, judged: &Judged<'_>) -> Result<Evaluation> {
     let prepared = prepare(metric, judged)?;
-    let value = prepared
-        .value(None)
-        .ok_or_else(|| Error::new(Code::Internal, format!("{metric} is not defined on data that passed the checks")))?;
+    let value = prepared.value(None).ok_or_else(|| match judged.truth {
+        Truth::Sets { .. } => mismatch(format!("{metric} cannot be computed: no label occurs, and none is predicted"))
+            .help("evaluate on rows with labels"),
+        _ => Error::new(Code::Internal, format!("{metric} is not defined on data that passed the checks")),
+    })?;
     let counted = prepared.counted().unwrap_or(judged.rows());
     Ok(Evaluation { value, per_query: None, counted, skipped: 0, notes: prepared.notes() })
 }

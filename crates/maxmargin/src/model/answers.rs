@@ -3,7 +3,7 @@
 use super::probabilities::{of_odds, own};
 use super::{Decoder, Model};
 use crate::certificate::{CodeDecoder, Predictions};
-use crate::data::{Dataset, Labels};
+use crate::data::{Dataset, LabelSets, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::metric::{ClassTable, Evaluation, Judged, Metric, Needs, TagNames, with_true_pieces};
@@ -39,6 +39,8 @@ pub struct Answers<'a> {
     probabilities: Option<Vec<f64>>,
     /// Whether the probabilities were fitted.
     calibrated: bool,
+    /// The true labels of each row, if sets are predicted.
+    sets: Option<LabelSets>,
     /// The true tags of sequences and the names of all tags, those that the model does not know last. For trees, the
     /// pieces of the true trees and the names of all pieces.
     tags: Option<(Vec<u32>, Vec<String>)>,
@@ -88,6 +90,10 @@ impl Answers<'_> {
             }
             None => None,
         };
+        let sets = match decoder.label_sets() {
+            Some((labels, _)) => Some(LabelSets::of(labels, data.targets())?),
+            None => None,
+        };
         let answers = decoder.predictions(scores, 1, None, data.groups());
         let predictions = match (&answers, answers.positives()) {
             (Predictions::Classes { .. } | Predictions::Ranks { .. } | Predictions::Tags { .. }, _) => {
@@ -104,6 +110,7 @@ impl Answers<'_> {
         | Predictions::Labels { scores, .. }
         | Predictions::Classes { scores, .. }
         | Predictions::Ranks { scores, .. }
+        | Predictions::Sets { scores, .. }
         | Predictions::Tags { scores, .. }
         | Predictions::Trees { scores, .. }) = answers
         else {
@@ -128,6 +135,7 @@ impl Answers<'_> {
             values,
             probabilities: None,
             calibrated: false,
+            sets,
             tags,
         })
     }
@@ -157,6 +165,7 @@ impl Answers<'_> {
             values: None,
             probabilities: None,
             calibrated: false,
+            sets: None,
             tags: Some((codes.clone(), names)),
             codes,
         })
@@ -177,6 +186,11 @@ impl Answers<'_> {
     /// How much each row counts, if rows have weights.
     pub fn weights(&self) -> Option<&[f64]> {
         self.data.weights()
+    }
+
+    /// The true labels of each row that the model knows, if sets are predicted.
+    pub fn sets(&self) -> Option<&LabelSets> {
+        self.sets.as_ref()
     }
 
     /// Number of classes that the model knows.
@@ -234,6 +248,11 @@ impl Answers<'_> {
         }
         if let (None, Some(pairs), Metric::PairAccuracy) = (&self.predictions, self.data.pairs(), metric) {
             return Ok(Judged::pairs(&self.scores, pairs));
+        }
+        if let (Some(sets), Some((labels, _))) = (&self.sets, self.decoder.label_sets()) {
+            let weights = self.data.weights().filter(|_| metric.honours_weights());
+            let judged = Judged::sets(sets, labels.len(), &self.scores);
+            return Ok(Judged { groups: self.data.groups(), weights, ..judged });
         }
         let judged = match &self.predictions {
             Some(predictions) if self.tags.is_some() => {

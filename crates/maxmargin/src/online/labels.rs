@@ -64,6 +64,21 @@ impl StreamLabels {
         Ok(())
     }
 
+    /// Writes the codes of the set of labels of a row, in order. New labels are added. One label is a set of one.
+    pub(crate) fn set(&mut self, data: &Dataset, row: usize, codes: &mut Vec<u32>) -> Result<()> {
+        let Targets::Sets { names, starts, codes: own } = data.targets() else {
+            return self.codes(data, row..row + 1, codes);
+        };
+        codes.clear();
+        for &label in &own[starts[row] as usize..starts[row + 1] as usize] {
+            let code = self.code_of(&names.get(label as usize), data, row)?;
+            codes.push(code);
+        }
+        codes.sort_unstable();
+        codes.dedup();
+        Ok(())
+    }
+
     /// Writes the code of each row into `codes`, up to the first row whose label is new. Returns the number of rows before
     /// it.
     pub(crate) fn known(&self, data: &Dataset, rows: Range<usize>, codes: &mut Vec<u32>) -> Result<usize> {

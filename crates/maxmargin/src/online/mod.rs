@@ -13,6 +13,7 @@ mod classification_tests;
 mod comparison;
 mod descent;
 mod gradient;
+mod label_sets;
 mod labels;
 mod linear;
 mod many_classes;
@@ -32,6 +33,7 @@ mod two_classes;
 
 pub use classification::ClassificationLearner;
 pub use comparison::ComparisonLearner;
+pub use label_sets::SetLearner;
 pub use ordinal::OrdinalLearner;
 pub use progress::{Aggression, Measured, Progress, RECENT};
 pub use progressive::{Auc, Progressive};
@@ -50,6 +52,7 @@ pub(crate) fn check_state(settings: &Settings, state: &OnlineState, learned: &Le
     match settings.task.task() {
         Task::Compare => ComparisonLearner::resume(settings, state, learned).map(drop),
         Task::Classify => ClassificationLearner::resume(settings, state, learned).map(drop),
+        Task::Multilabel => SetLearner::resume(settings, state, learned).map(drop),
         Task::Rank => RankingLearner::resume(settings, state, learned).map(drop),
         Task::Ordinal => OrdinalLearner::resume(settings, state, learned).map(drop),
         task => Err(Error::new(Code::DamagedModel, format!("`{}` does not learn from a stream", task.name()))),
@@ -63,6 +66,7 @@ pub fn progress(settings: &Settings, state: &OnlineState, learned: &Learned<'_>)
         Task::Classify => {
             ClassificationLearner::resume(settings, state, learned).ok().map(|learner| learner.progress())
         }
+        Task::Multilabel => SetLearner::resume(settings, state, learned).ok().map(|learner| learner.progress()),
         Task::Rank => RankingLearner::resume(settings, state, learned).ok().map(|learner| learner.progress()),
         Task::Ordinal => OrdinalLearner::resume(settings, state, learned).ok().map(|learner| learner.progress()),
         _ => None,

@@ -27,6 +27,7 @@ pub use bradley_terry::{BradleyTerry, BradleyTerrySettings, bradley_terry};
 pub use elo::{Elo, EloFactor, elo};
 pub use glicko::{Glicko, GlickoSettings, glicko};
 pub use history::{HISTORY_FEATURES, History, HistorySettings};
+pub(crate) use normal::quantile_of_upper_tail;
 pub use rated::{PairsPerUser, Rated, RatedPair, RatedSettings, rated_pairs};
 pub use threshold::{Threshold, best_threshold};
 pub use trueskill::{TrueskillSettings, trueskill};

@@ -44,7 +44,7 @@ pub(super) fn upper_tail(x: f64) -> f64 {
 }
 
 /// The x ≥ 0 with Q(x) = `tail`, for a tail above 1e-300 and at most ½.
-pub(super) fn quantile_of_upper_tail(tail: f64) -> f64 {
+pub(crate) fn quantile_of_upper_tail(tail: f64) -> f64 {
     let (mut low, mut high) = (0.0, 40.0);
     // Bisection ends at neighbouring doubles, because Q decreases everywhere.
     loop {

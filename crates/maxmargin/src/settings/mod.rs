@@ -9,8 +9,8 @@ mod named;
 pub(crate) use format_1::{decoder_of_format_1, settings_of_format_1};
 
 pub use crate::task::{
-    ClassifySettings, CompareSettings, Input, Method, OrdinalForm, OrdinalSettings, OwnSettings, Profile, RankSettings,
-    SequenceSettings, Task, TaskSettings, TreeSettings,
+    ClassifySettings, CompareSettings, Input, Method, Multilabel, MultilabelSettings, OrdinalForm, OrdinalSettings,
+    OwnSettings, Profile, RankSettings, SequenceSettings, Task, TaskSettings, TreeSettings,
 };
 pub use crate::wish::{Choice, Chosen, Regularisation, Setting, Solver, Stochastic, Value};
 

@@ -84,6 +84,11 @@ impl Settings {
                     _ => Regularisation::Lambda(USUAL_STREAM_LAMBDA),
                 },
                 max_passes: 1,
+                loss: match (solver, Settings::new(task).loss) {
+                    // These steps need a margin.
+                    (Solver::PassiveAggressive, Loss::Logistic) => Loss::Hinge,
+                    (_, loss) => loss,
+                },
                 ..Settings::new(task).with_solver(solver)
             },
         };

@@ -5,6 +5,7 @@
 //! | [`Search`] | LETOR, MSLR | graded documents of search queries, dense columns of several kinds |
 //! | [`Comparisons`] | the published simulation of comparisons with ties | pairs of points, compared by a hidden score
 //! |
+//! | [`Tagged`] | yeast, emotions | rows with sets of labels, dense columns |
 //! | [`Text`] | RCV1 | two classes of documents as sparse unit rows with Zipf-distributed words |
 //!
 //! A [`Generator`] makes rows in blocks. Each block has its own random stream, so blocks can be made in any order and
@@ -23,10 +24,12 @@
 //! ```
 
 mod comparisons;
+mod label_sets;
 mod search;
 mod text;
 
 pub use comparisons::{ComparisonSettings, Comparisons, Pattern, Placed};
+pub use label_sets::{Tagged, TaggedSettings};
 pub use search::{Search, SearchSettings};
 pub use text::{Text, TextSettings};
 

@@ -1,7 +1,7 @@
-//! Joint problems over several classes with hinge loss, to the last digits.
+//! Problems with a block of dual variables per row, and hinge loss, to the last digits: several classes, label sets.
 //!
 //! ```text
-//! min  ½ Σ_m ‖w_m‖² + Σ_i C_i · loss_i      (the largest, or the sum, of the violations of a row)
+//! min  ½ Σ_m ‖w_m‖² + Σ_i C_i · loss_i      (a largest violation of a row, or the sum of them)
 //! ```
 //! With the hinge rounded off over a width δ, as in the task, the problem is piecewise quadratic, and Newton's method
 //! solves it to the last digits. Once δ is so small that the same violations lie within the rounding, the constants and the
@@ -11,12 +11,12 @@
 //!
 //! The dual point is the witness. Cost: a few Newton steps for each width, rows times the square of the coordinates each.
 
-use super::class_blocks::{dual_value, feasible, slopes_of_classes, weights_behind};
+use super::class_blocks::{AgainstOwn, dual_value, feasible, slopes_of_classes, weights_behind};
 use super::{ClassDual, LinearRisk, Newton, Risk, Solution, Start, Witness, relative_gap};
 use crate::data::{Dense, Design, Matrix, Scaling};
 use crate::error::Result;
 use crate::run::Cancel;
-use crate::task::{Intercept, Joint, Objective, Roundable};
+use crate::task::{Intercept, Roundable};
 
 /// The first width, in margins, and how often it is halved at most.
 const FIRST_WIDTH: f64 = 1.0;
@@ -45,7 +45,7 @@ const PIVOT: f64 = 1e-14;
 const MOST_WORK: usize = 10_000_000;
 
 /// A solution to the last digits.
-pub(super) struct ClassDigits {
+pub struct ClassDigits {
     pub(super) weights: Vec<f64>,
     pub(super) constants: Vec<f64>,
     pub(super) dual: ClassDual,
@@ -74,13 +74,14 @@ impl ClassDigits {
     }
 
     /// The same with the coefficients of the rows, as many as there are classes for each, for a kernel.
-    pub(super) fn through_kernel(self, task: &Joint, before: &Solution) -> Solution {
-        let classes = task.classes();
-        let mut beta = vec![0.0; task.rows() * classes];
-        for (row, own) in beta.chunks_exact_mut(classes).enumerate() {
-            for (class, alpha) in self.dual.row(row) {
-                own[class] -= alpha;
-                own[task.class(row)] += alpha;
+    pub(super) fn through_kernel<T: AgainstOwn>(self, task: &T, before: &Solution) -> Solution {
+        let outputs = task.scores();
+        let mut beta = vec![0.0; task.count() * outputs];
+        for (row, own) in beta.chunks_exact_mut(outputs).enumerate() {
+            for (output, alpha) in self.dual.row(row) {
+                let alpha = task.sign(row, output) * alpha;
+                own[output] -= alpha;
+                own[task.own(row)] += alpha;
             }
         }
         let mut solution = ClassDigits { weights: beta, ..self }.in_place_of(before);
@@ -98,16 +99,15 @@ pub(super) fn is_small(rows: usize, coordinates: usize) -> bool {
 }
 
 /// Solves the task over these features, or none if no width shows the solution.
-pub(super) fn class_digits(
-    task: &Joint,
+pub(super) fn class_digits<T: AgainstOwn + Roundable>(
+    task: &T,
     design: &Design,
     rule: Intercept,
     cancel: &Cancel,
 ) -> Result<Option<ClassDigits>> {
-    let (features, penalised) = (design.cols() * task.classes(), rule == Intercept::Penalised);
+    let (features, penalised) = (design.cols() * task.scores(), rule == Intercept::Penalised);
     let numbers = |count: usize| vec![0.0; count];
-    let mut start =
-        Start { weights: numbers(features), thresholds: numbers(Objective::thresholds(task)), ..Start::default() };
+    let mut start = Start { weights: numbers(features), thresholds: numbers(task.thresholds()), ..Start::default() };
     let mut limits = Limits::default();
     // The best so far, and whether another one is near.
     let mut found: Option<(ClassDigits, bool)> = None;
@@ -160,8 +160,8 @@ impl Limits {
 }
 
 /// Objective and bound of a dual point with constants.
-fn judged(
-    task: &Joint,
+fn judged<T: AgainstOwn + Roundable>(
+    task: &T,
     design: &Design,
     rule: Intercept,
     (dual, mut constants, steps): (ClassDual, Vec<f64>, u64),

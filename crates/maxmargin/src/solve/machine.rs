@@ -7,8 +7,8 @@ use super::oracle_risk::MostViolated;
 use super::shared_rows::{SharedGram, SharedRows};
 use super::values::{dual_of_square, primal_of_scores};
 use super::{
-    ClassKernel, Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, Start, ThroughKernel,
-    overflow, polish,
+    AgainstOwn, ClassKernel, Form, Gram, KernelNewton, Polished, Reached, SHRINK_FROM, Smo, Solution, Start,
+    ThroughKernel, overflow, polish,
 };
 use crate::data::Design;
 use crate::error::{Code, Error, Result};
@@ -16,7 +16,7 @@ use crate::kernel::{Kernel, Points, RowCache, expansion_scores};
 use crate::loss::Loss;
 use crate::run::{Cancel, Observer, Silent};
 use crate::settings::Settings;
-use crate::task::{Curvature, Independent, Intercept, Joint};
+use crate::task::{Curvature, Independent, Intercept};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -203,7 +203,7 @@ impl Machine {
     }
 
     /// Solves a joint problem over several classes by its dual, from coefficients of the rows or from zero.
-    pub(super) fn tell_apart(&mut self, task: &Joint, job: Job<'_>) -> Result<Solution> {
+    pub(super) fn tell_apart<T: AgainstOwn>(&mut self, task: &T, job: Job<'_>) -> Result<Solution> {
         let Job { settings, rule, start, observer, cancel } = job;
         let dual = ClassKernel { tolerance: settings.tolerance, max_passes: settings.max_passes, rule };
         let rows: (_, &Points) = (&self.kernel, &self.points);

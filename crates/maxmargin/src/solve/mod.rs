@@ -41,10 +41,11 @@ mod values;
 
 pub(crate) use crate::certificate::{ALTERED, infeasible};
 pub use crate::certificate::{ClassDual, ColumnWitness, Cut, OutputDual, SparseDual, Witness, relative_gap};
+pub(crate) use crate::task::{BlockForm, LANES, solve_block};
 pub(crate) use balanced::balanced_values;
-pub(crate) use class_blocks::{BlockForm, LANES, solve_block};
+pub use class_blocks::ClassBlocks;
 pub(crate) use class_blocks::{
-    ClassBlocks, certified_by_classes, check_dual_of_classes, dual_of_classes, objective_of_classes,
+    AgainstOwn, certified_by_classes, check_dual_of_classes, dual_of_classes, objective_of_classes,
 };
 pub(crate) use class_kernel::{ClassKernel, class_loss};
 pub(crate) use cuts::cut_values;

@@ -6,6 +6,7 @@
 
 mod classification;
 mod comparison;
+mod label_sets;
 mod ordinal;
 mod ranking;
 
@@ -15,6 +16,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::Model;
 use crate::online::{
     ClassificationLearner, ComparisonLearner, OnlineState, OrdinalLearner, Progress, Progressive, RankingLearner,
+    SetLearner,
 };
 use crate::settings::{Settings, Task};
 use std::ops::Range;
@@ -76,6 +78,10 @@ pub fn learner(settings: &Settings, from: Option<&Model>) -> Result<Box<dyn Lear
         Task::Classify => Ok(Box::new(match from {
             Some(model) => ClassificationLearner::from_model(model, settings)?,
             None => ClassificationLearner::new(settings)?,
+        })),
+        Task::Multilabel => Ok(Box::new(match from {
+            Some(model) => SetLearner::from_model(model, settings)?,
+            None => SetLearner::new(settings)?,
         })),
         Task::Rank => Ok(Box::new(match from {
             Some(model) => RankingLearner::from_model(model, settings)?,

@@ -1,8 +1,9 @@
 //! The list of tasks, and what is known about each before there are data.
 
 use super::{
-    ClassifySettings, CompareSettings, Method, OneClassSettings, OrdinalForm, OrdinalSettings, RankSettings,
-    SequenceSettings, TreeSettings, classify, comparison, one_class, ordinal, ranking, sequence, tree,
+    ClassifySettings, CompareSettings, Method, Multilabel, MultilabelSettings, OneClassSettings, OrdinalForm,
+    OrdinalSettings, RankSettings, SequenceSettings, TreeSettings, classify, comparison, multilabel, one_class,
+    ordinal, ranking, sequence, tree,
 };
 use crate::certificate::Decoder;
 use crate::data::Dataset;
@@ -122,6 +123,8 @@ pub enum Task {
     Compare,
     /// Predict ratings, which are ranks in order.
     Ordinal,
+    /// Predict sets of labels.
+    Multilabel,
     /// Separate rows like the training rows from others.
     OneClass,
     /// Tag the rows of sequences.
@@ -134,8 +137,16 @@ pub enum Task {
 
 impl Task {
     /// All tasks of this crate.
-    pub const ALL: [Task; 7] =
-        [Task::Classify, Task::Rank, Task::Compare, Task::Ordinal, Task::OneClass, Task::Sequence, Task::Tree];
+    pub const ALL: [Task; 8] = [
+        Task::Classify,
+        Task::Rank,
+        Task::Compare,
+        Task::Ordinal,
+        Task::Multilabel,
+        Task::OneClass,
+        Task::Sequence,
+        Task::Tree,
+    ];
 
     /// The profile of the task.
     pub fn profile(self) -> &'static Profile {
@@ -144,6 +155,7 @@ impl Task {
             Task::Rank => &ranking::PROFILE,
             Task::Compare => &comparison::PROFILE,
             Task::Ordinal => &ordinal::PROFILE,
+            Task::Multilabel => &multilabel::PROFILE,
             Task::OneClass => &one_class::PROFILE,
             Task::Sequence => &sequence::PROFILE,
             Task::Tree => &tree::PROFILE,
@@ -176,6 +188,10 @@ impl Task {
                 let at_once = ClassifySettings { optimize, intercept: Intercept::Penalised, ..Default::default() };
                 vec![(usual, false, self.name()), (at_once.into(), false, "classify, a measure of all rows")]
             }
+            Input::Rows if self == Task::Multilabel => {
+                let apart = MultilabelSettings { multilabel: Multilabel::OneVsRest, ..MultilabelSettings::default() };
+                vec![(usual, false, "multilabel, calibrated"), (apart.into(), false, "multilabel, one-vs-rest")]
+            }
             Input::Rows | Input::Sentences => vec![(usual, false, self.name())],
             Input::Ranked => {
                 let optimize = Some(RankMeasure::Map(Variant::default()));
@@ -201,6 +217,7 @@ impl Task {
             Task::Rank => TaskSettings::Rank(RankSettings::default()),
             Task::Compare => TaskSettings::Compare(CompareSettings::default()),
             Task::Ordinal => TaskSettings::Ordinal(OrdinalSettings::default()),
+            Task::Multilabel => TaskSettings::Multilabel(MultilabelSettings::default()),
             Task::OneClass => TaskSettings::OneClass(OneClassSettings::default()),
             Task::Sequence => TaskSettings::Sequence(SequenceSettings::default()),
             Task::Tree => TaskSettings::Tree(TreeSettings::default()),
@@ -221,6 +238,8 @@ pub enum TaskSettings {
     Compare(CompareSettings),
     /// Predict ratings, which are ranks in order.
     Ordinal(OrdinalSettings),
+    /// Predict sets of labels.
+    Multilabel(MultilabelSettings),
     /// Separate rows like the training rows from others.
     OneClass(OneClassSettings),
     /// Tag the rows of sequences.
@@ -292,6 +311,7 @@ task_settings_from!(
     Rank(RankSettings),
     Compare(CompareSettings),
     Ordinal(OrdinalSettings),
+    Multilabel(MultilabelSettings),
     OneClass(OneClassSettings),
     Sequence(SequenceSettings),
     Tree(TreeSettings),
@@ -304,6 +324,7 @@ impl TaskSettings {
         match &mut self {
             TaskSettings::Classify(settings) => settings.intercept = rule,
             TaskSettings::Compare(settings) => settings.threshold = rule,
+            TaskSettings::Multilabel(settings) => settings.intercept = rule,
             TaskSettings::Rank(_)
             | TaskSettings::Ordinal(_)
             | TaskSettings::OneClass(_)
@@ -321,6 +342,7 @@ impl TaskSettings {
             TaskSettings::Rank(_) => Task::Rank,
             TaskSettings::Compare(_) => Task::Compare,
             TaskSettings::Ordinal(_) => Task::Ordinal,
+            TaskSettings::Multilabel(_) => Task::Multilabel,
             TaskSettings::OneClass(_) => Task::OneClass,
             TaskSettings::Sequence(_) => Task::Sequence,
             TaskSettings::Tree(_) => Task::Tree,
@@ -338,6 +360,7 @@ impl TaskSettings {
         match self {
             TaskSettings::Classify(settings) => settings.intercept,
             TaskSettings::Compare(settings) => settings.free(),
+            TaskSettings::Multilabel(settings) => settings.intercept,
             TaskSettings::Ordinal(_) => Intercept::Free,
             TaskSettings::Rank(_)
             | TaskSettings::OneClass(_)
@@ -354,6 +377,7 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.abilities(pairs),
             TaskSettings::Compare(settings) => settings.abilities(loss, pairs),
             TaskSettings::Ordinal(settings) => settings.abilities(),
+            TaskSettings::Multilabel(settings) => settings.abilities(),
             TaskSettings::OneClass(settings) => settings.abilities(),
             TaskSettings::Sequence(settings) => settings.abilities(),
             TaskSettings::Tree(settings) => settings.abilities(),
@@ -369,6 +393,7 @@ impl TaskSettings {
             TaskSettings::Rank(_) => Decoder::Rank,
             TaskSettings::Compare(_) => Decoder::Compare { threshold: 1.0 },
             TaskSettings::Ordinal(settings) => settings.decoder(data)?,
+            TaskSettings::Multilabel(settings) => settings.decoder(data)?,
             TaskSettings::OneClass(settings) => settings.decoder(data),
             TaskSettings::Sequence(settings) => settings.decoder(data)?,
             TaskSettings::Tree(settings) => settings.decoder(data)?,
@@ -384,6 +409,7 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.makes(decoder, intercept),
             TaskSettings::Compare(settings) => settings.makes(decoder, intercept),
             TaskSettings::Ordinal(settings) => settings.makes(decoder, intercepts.len()),
+            TaskSettings::Multilabel(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::OneClass(settings) => settings.makes(decoder, intercept),
             TaskSettings::Sequence(settings) => settings.makes(decoder, intercepts.len()),
             TaskSettings::Tree(settings) => settings.makes(decoder, intercepts.len()),
@@ -407,9 +433,11 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.weight_as,
             TaskSettings::Compare(settings) => settings.weight_as,
             TaskSettings::Ordinal(settings) => settings.weight_as,
-            TaskSettings::OneClass(_) | TaskSettings::Sequence(_) | TaskSettings::Tree(_) | TaskSettings::Own(_) => {
-                WeightAs::Slack
-            }
+            TaskSettings::Multilabel(_)
+            | TaskSettings::OneClass(_)
+            | TaskSettings::Sequence(_)
+            | TaskSettings::Tree(_)
+            | TaskSettings::Own(_) => WeightAs::Slack,
         }
     }
 
@@ -420,6 +448,7 @@ impl TaskSettings {
             TaskSettings::Rank(settings) => settings.refuse(wish),
             TaskSettings::Compare(settings) => settings.refuse(wish),
             TaskSettings::Ordinal(settings) => settings.refuse(wish),
+            TaskSettings::Multilabel(settings) => settings.refuse(wish),
             TaskSettings::OneClass(settings) => settings.refuse(wish),
             TaskSettings::Sequence(settings) => settings.refuse(wish),
             TaskSettings::Tree(settings) => settings.refuse(wish),

@@ -12,7 +12,7 @@ use crate::solve::{ByBlock, ByColumn, ByDual, ByOracle, ByPart, ByRank, Problem,
 use crate::structured::{ClassMeasure, Labellings, OrderScore, RankMeasure, Rankings, Sequences, Trees, tags_of};
 use crate::task::{
     Abilities, Binary, COLUMNS, Classes, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask,
-    OneClass, Ordinal, OrdinalForm, OrdinalSettings, PairWeight, Ranking, TiesAs, WeightAs,
+    Multilabel, OneClass, Ordinal, OrdinalForm, OrdinalSettings, PairWeight, Ranking, Separation, TiesAs, WeightAs,
 };
 use crate::wish::Solver;
 use crate::wording::{count, counted};
@@ -297,6 +297,21 @@ impl BuiltIn {
                 positive_total(unit.total_cost(), "row")?;
                 Box::new(ByRank::new(unit, abilities, settings))
             }
+            TaskSettings::Multilabel(task) => {
+                let labels = Labels::of_sets(data.targets())?;
+                let rule = task.intercept;
+                if task.multilabel == Multilabel::OneVsRest {
+                    let columns = Columns::of_sets(data, &labels, settings.loss, rule, subset)?;
+                    positive_total(columns.total_cost(), "row")?;
+                    return Ok(Box::new(ByColumn::new(columns, abilities)));
+                }
+                if settings.solver == Solver::CuttingPlane && rule == Intercept::Free {
+                    return Err(free_planes("label sets"));
+                }
+                let task = Separation::on(data, &labels, settings.loss, rule != Intercept::None, subset)?;
+                positive_total(task.total_cost(), "row")?;
+                Box::new(ByPart::new(task, rule).with_abilities(abilities))
+            }
             TaskSettings::Sequence(task) => {
                 let tags = tags_of(data)?;
                 let sequences = Sequences::on(data, &tags, task.loss_scale, subset)?;
@@ -380,9 +395,7 @@ fn joint_classifier(
         return Err(Error::new(Code::TooManyClasses, message).help("leave ⟦positive⟧ out, or keep two classes"));
     }
     if settings.solver == Solver::CuttingPlane && task.intercept == Intercept::Free {
-        // A number added to all constants changes no loss, and the planes do not bear that.
-        return Err(Error::new(Code::Unsupported, "cutting planes do not solve several classes with free constants")
-            .help("leave ⟦solver⟧ out, or use ⟦intercept=penalised⟧"));
+        return Err(free_planes("several classes"));
     }
     let constants = task.intercept != Intercept::None;
     let (data, margins) = task.weight_as.split(data)?;
@@ -391,6 +404,13 @@ fn joint_classifier(
     let joint = joint.with_margins(margins).with_costs(costs);
     positive_total(joint.total_cost(), "row")?;
     Ok(ByPart::new(joint, task.intercept).with_abilities(JOINT))
+}
+
+/// The error for cutting planes over several scores with free constants: a number added to all constants changes no loss,
+/// and the planes do not bear that.
+fn free_planes(what: &str) -> Error {
+    let message = format!("cutting planes do not solve {what} with free constants");
+    Error::new(Code::Unsupported, message).help("leave ⟦solver⟧ out, or use ⟦intercept=penalised⟧")
 }
 
 /// The error for a class none of whose rows counts.
@@ -519,9 +539,10 @@ impl Posed {
     }
 
     /// Whether it is proven that constant scores are as good as any, within the tolerance: this happens for a
-    /// comparison with the hinge on outcomes too uncertain for it. Without a bound the objective itself has to show it.
+    /// comparison, and for label sets, with the hinge on outcomes too uncertain for it. Without a bound the objective itself has to show it.
     pub(crate) fn learned_nothing(&self, settings: &Settings, objective: f64, lower_bound: Option<f64>) -> bool {
-        if settings.loss != Loss::Hinge || self.problem.rule() != Intercept::Free || self.hard {
+        let sets = matches!(settings.task, TaskSettings::Multilabel(_));
+        if settings.loss != Loss::Hinge || !(sets || self.problem.rule() == Intercept::Free) || self.hard {
             return false;
         }
         let Some(trivial) = self.task().cost_of_equal_scores() else { return false };

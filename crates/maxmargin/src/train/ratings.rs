@@ -101,6 +101,7 @@ pub(super) fn train(
         first_rate: None,
         kernel_rows: None,
         merging: None,
+        learned_nothing: false,
         trace,
     })
 }

@@ -17,6 +17,7 @@ mod hard_margin;
 mod joint_hard_margin;
 mod kernel_classes;
 mod kernels;
+mod label_sets;
 mod made;
 mod model_file;
 mod nu;

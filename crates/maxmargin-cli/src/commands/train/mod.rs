@@ -14,6 +14,7 @@ use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
+use crate::label_sets;
 use crate::loading::{describe, describe_gathered, ensure_apart, ensure_different};
 use crate::preferences::Preferences;
 use crate::progress::ProgressTable;
@@ -77,6 +78,7 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let metrics = evaluate::for_measure(metrics, &arguments.metric, &job.settings)?;
     let decoder = job.settings.decoder(&data).ok();
     let metrics = sequences::fitting(metrics, &arguments.metric, decoder.as_ref().and_then(Decoder::tags));
+    let metrics = label_sets::fitting(metrics, &arguments.metric, decoder.as_ref());
     let metrics = comparisons::fitting(metrics, &arguments.metric, judged_as, &job.settings, judged);
     if let Some(held_out) = &held_out {
         evaluate::check_metrics(&job.settings, &data, &held_out.data, &metrics)
@@ -267,6 +269,9 @@ impl Job<'_> {
         if let (TaskSettings::Sequence(_), Ok(tags)) = (&self.settings.task, Labels::find(data.targets())) {
             self.console.say(&format!("   {}", format::counted(tags.len() as u64, "tag", "tags")));
         }
+        if let TaskSettings::Multilabel(_) = self.settings.task {
+            label_sets::found(data).iter().for_each(|sentence| self.console.say(&format!("   {sentence}")));
+        }
         if let (TaskSettings::Tree(_), Ok(decoder)) = (&self.settings.task, self.settings.decoder(data)) {
             let words = decoder.grammar().map(sequences::size_of);
             words.iter().for_each(|words| self.console.say(&format!("   {words}")));
@@ -338,6 +343,9 @@ impl Ended<'_> {
             format::counted(model.certificate.constraints, "constraint", "constraints"),
             how_solved(self.trained),
         ))?;
+        if let Some(nothing) = label_sets::nothing_learned(self.trained) {
+            console.show(&nothing)?;
+        }
         self.told.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
         if let Some(decoder) = model.output_code() {
             console.show(&format!("output code: {}", codes::summary(&decoder)))?;
@@ -434,6 +442,9 @@ impl Ended<'_> {
             object["method"] = json!(settings.method().map(Method::name));
             object["threshold"] = json!(threshold);
             object["tells_ties"] = json!(model.decoder.tie_width().is_some_and(|width| width > 0.0));
+        }
+        if self.trained.learned_nothing {
+            object["learned_nothing"] = json!(true);
         }
         if settings.solver == Solver::LinearProgram {
             object["margin"] = json!(2.0 - certificate.objective);

@@ -88,6 +88,11 @@ pub(crate) fn named_weights(model: &Model) -> Vec<(String, f64)> {
             let feature = model.feature_name(at / outputs, usize::from(base));
             match (&model.decoder, model.decoder.labels().or(model.decoder.tags())) {
                 (Decoder::Code(_), _) => (format!("{feature} in column {}", at % outputs + 1), weight),
+                (Decoder::Sets { labels, .. }, _) => match at % outputs {
+                    // The last score is the calibration score.
+                    last if last == labels.len() => (format!("{feature} for the border"), weight),
+                    label => (format!("{feature} for `{}`", labels.name(label)), weight),
+                },
                 // Each class has a weight of its own.
                 (_, Some(labels)) => (format!("{feature} for `{}`", labels.name(at % outputs)), weight),
                 (Decoder::Tree { grammar, .. }, _) => {

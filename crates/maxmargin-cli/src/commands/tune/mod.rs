@@ -13,12 +13,13 @@ use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
 use crate::kernels::{KernelFacts, check_free_memory};
+use crate::label_sets;
 use crate::loading::describe;
 use crate::preferences::Preferences;
 use crate::progress::{ProgressTable, TuneProgress};
 use crate::report::Report;
 use crate::sequences;
-use maxmargin::data::{Dataset, Labels};
+use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::metric::Metric;
 use maxmargin::model::Decoder;
@@ -62,8 +63,7 @@ pub(crate) fn run(command: &ForTask<TuneArguments>, console: &Console, cancel: &
     check_free_memory(data, &job.settings).map_err(at_file)?;
     let judged_as = evaluate::judged_like(&job.settings, data);
     let decoder = job.settings.decoder(data).ok();
-    let tags = decoder.as_ref().and_then(Decoder::tags);
-    let metrics = metrics(&arguments.metric, judged_as, data.pairs().is_some(), &job.settings, tags)?;
+    let metrics = metrics(&arguments.metric, judged_as, data.pairs().is_some(), &job.settings, decoder.as_ref())?;
     let uneven = advise_on_scales(console, data, &job.settings, cancel).map_err(at_file)?;
     let candidates = job.candidates(data, grid, widths).map_err(at_file)?;
     let judged = arguments.validation.as_ref().map(|file| job.judged_on(file, &gathered, &options)).transpose()?;
@@ -338,11 +338,12 @@ fn metrics(
     input: Input,
     pairs: bool,
     settings: &Settings,
-    tags: Option<&Labels>,
+    decoder: Option<&Decoder>,
 ) -> Result<Vec<Metric>> {
     let metrics = evaluate::for_ranks(evaluate::metrics(names, input, pairs)?, names, settings);
     let metrics = evaluate::for_measure(metrics, names, settings)?;
-    let mut metrics = sequences::fitting(metrics, names, tags);
+    let metrics = sequences::fitting(metrics, names, decoder.and_then(Decoder::tags));
+    let mut metrics = label_sets::fitting(metrics, names, decoder);
     if names.is_empty() {
         metrics.truncate(1);
     }

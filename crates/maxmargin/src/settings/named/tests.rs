@@ -23,7 +23,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
     let polynomial = || chosen([("kernel", text("polynomial"))]);
     let alone = Chosen::new;
     match name {
-        "loss" if task == Task::Rank => (text("hinge"), alone()),
+        "loss" if matches!(task, Task::Rank | Task::Multilabel) => (text("hinge"), alone()),
         "loss" => (text("squared-hinge"), alone()),
         "c" | "lambda" | "kappa" => (Choice::Number(0.25), alone()),
         "form" => (text("explicit"), alone()),
@@ -49,7 +49,9 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "project" => (Choice::Switch(true), sgd()),
         "early-stopping" => (text("subsamples"), sgd()),
         "sample" => (text("queries"), sgd()),
-        "intercept" if task == Task::Classify => (text("none"), alone()),
+        "intercept" if matches!(task, Task::Classify | Task::Multilabel) => (text("none"), alone()),
+        "multilabel" => (text("one-vs-rest"), alone()),
+        "step" => (text("two-labels"), alone()),
         "class-weight" => (text("spam=5,ham=0.5"), alone()),
         "positive" => (text("ham"), alone()),
         "multiclass" => (text("weston-watkins"), chosen([("loss", text("hinge"))])),
@@ -344,9 +346,11 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
         let error = refused(Settings::named(task, &chosen([(name, Choice::Whole(1))])), name);
         error.remedy().expect("a remedy").to_string()
     };
-    assert!(remedy(Task::Rank, "intercept").ends_with("it is for classify and compare"));
+    assert!(remedy(Task::Rank, "intercept").ends_with("it is for classify and compare and multilabel"));
     assert!(remedy(Task::Classify, "threshold").ends_with("it is for compare"));
-    assert!(remedy(Task::OneClass, "loss").ends_with("it is for classify and rank and compare and ordinal"));
+    assert!(
+        remedy(Task::OneClass, "loss").ends_with("it is for classify and rank and compare and ordinal and multilabel")
+    );
     assert!(remedy(Task::Compare, "nu").ends_with("it is for classify and rank and one-class"));
     assert_eq!(remedy(Task::Classify, "lamda"), "did you mean `lambda`?");
     assert!(remedy(Task::OneClass, "what-nobody-knows").contains("maxmargin train one-class --help"));

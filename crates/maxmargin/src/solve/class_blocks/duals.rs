@@ -9,8 +9,7 @@
 //! by the largest one: as none exceeds 1, every other constraint still holds. Flows that are on no cycle cannot be
 //! balanced, and become zero. So do all of them if a flow of the tree is smaller than what it would have to take.
 
-use super::block::BlockForm;
-use super::form_of;
+use super::against_own::AgainstOwn;
 use crate::certificate::ClassDual;
 use crate::data::{Design, with_rows};
 use crate::error::Result;
@@ -46,55 +45,51 @@ const NEWTON_STEPS: usize = 50;
 const RIDGE: f64 = 1e-13;
 
 /// An error unless a dual point is feasible.
-pub(crate) fn check_dual_of_classes(joint: &Joint, dual: &ClassDual, rule: Intercept) -> Result<()> {
-    let Some(form) = form_of(joint) else { return Err(infeasible("it belongs to another loss")) };
-    if !dual.is_sound(joint.rows(), joint.classes()) {
+pub(crate) fn check_dual_of_classes<T: AgainstOwn>(task: &T, dual: &ClassDual, rule: Intercept) -> Result<()> {
+    if !task.has_blocks() {
+        return Err(infeasible("it belongs to another loss"));
+    }
+    if !dual.is_sound(task.count(), task.scores()) {
         return Err(infeasible("its rows do not fit the data"));
     }
-    for (row, (classes, values)) in dual.all_lists().enumerate() {
-        let (cost, own) = (joint.cost(row), joint.class(row) as u32);
-        let most = match form {
-            BlockForm::Largest => values.iter().sum::<f64>(),
-            BlockForm::Sum => values.iter().copied().fold(0.0, f64::max),
-            BlockForm::Squares if cost == 0.0 => values.len() as f64,
-            BlockForm::Squares => 0.0,
-        };
-        if classes.contains(&own) || most > cost * (1.0 + WITHIN) {
+    for (row, (outputs, values)) in dual.all_lists().enumerate() {
+        let own = task.own(row) as u32;
+        if outputs.contains(&own) || !task.fits(row, (outputs, values), WITHIN) {
             return Err(infeasible("a dual variable lies outside its range"));
         }
     }
-    if rule == Intercept::Free && Flows::of(joint, dual).imbalance() > EQUAL {
+    if rule == Intercept::Free && task.imbalance(dual) > EQUAL {
         return Err(infeasible("what pulls a class up and down does not balance"));
     }
     Ok(())
 }
 
 /// Lower bound that a dual point proves, or an error if it is not feasible.
-pub(crate) fn certified_by_classes(
-    joint: &Joint,
+pub(crate) fn certified_by_classes<T: AgainstOwn>(
+    task: &T,
     design: &Design,
     dual: &ClassDual,
     rule: Intercept,
     cancel: &Cancel,
 ) -> Result<f64> {
-    check_dual_of_classes(joint, dual, rule)?;
-    dual_value(joint, design, dual, rule, cancel)
+    check_dual_of_classes(task, dual, rule)?;
+    dual_value(task, design, dual, rule, cancel)
 }
 
 /// The objective of weights and constants. Scores are computed for some rows at a time: those of all rows and classes may
 /// take more memory than the weights.
-pub(crate) fn objective_of_classes(
-    joint: &Joint,
+pub(crate) fn objective_of_classes<T: AgainstOwn>(
+    task: &T,
     design: &Design,
     (weights, constants): (&[f64], &[f64]),
     rule: Intercept,
     cancel: &Cancel,
 ) -> Result<f64> {
-    let classes = joint.classes();
+    let classes = task.scores();
     let folded = design.fold_outputs(weights, classes);
     let buffers: Spare<(Vec<f64>, Vec<f64>)> = Spare::default();
-    let losses = parallel::map(joint.rows().div_ceil(RUN), |run| -> f64 {
-        let rows = run * RUN..((run + 1) * RUN).min(joint.rows());
+    let losses = parallel::map(task.count().div_ceil(RUN), |run| -> f64 {
+        let rows = run * RUN..((run + 1) * RUN).min(task.count());
         if cancel.is_raised() {
             return 0.0;
         }
@@ -105,7 +100,7 @@ pub(crate) fn objective_of_classes(
             design.passed(rows.clone());
             let each = rows.zip(scores.chunks_exact_mut(classes)).map(|(row, scores)| {
                 scores.iter_mut().zip(constants).for_each(|(score, constant)| *score += constant);
-                joint.loss_of_row(row, scores, slopes)
+                task.loss_at(row, scores, slopes)
             });
             each.sum()
         })
@@ -117,29 +112,26 @@ pub(crate) fn objective_of_classes(
 }
 
 /// The dual value of a feasible point.
-pub(crate) fn dual_value(
-    joint: &Joint,
+pub(crate) fn dual_value<T: AgainstOwn>(
+    task: &T,
     design: &Design,
     dual: &ClassDual,
     rule: Intercept,
     cancel: &Cancel,
 ) -> Result<f64> {
-    let Some(form) = form_of(joint) else { return Err(infeasible("it belongs to another loss")) };
-    let (weights, pulls) = weights_behind(joint, design, dual, cancel)?;
-    let mut gain = 0.0;
-    for (row, (classes, values)) in dual.all_lists().enumerate() {
-        let cost = joint.cost(row);
+    if !task.has_blocks() {
+        return Err(infeasible("it belongs to another loss"));
+    }
+    let (weights, pulls) = weights_behind(task, design, dual, cancel)?;
+    let (mut gain, mut fitted) = (0.0, Vec::new());
+    for (row, (outputs, values)) in dual.all_lists().enumerate() {
+        let cost = task.cost(row);
         // What rounding left above the limits is taken off.
-        let share = match form {
-            BlockForm::Largest => (cost / values.iter().sum::<f64>()).min(1.0),
-            BlockForm::Sum | BlockForm::Squares => 1.0,
-        };
-        for (&class, &value) in classes.iter().zip(values) {
-            let value = if form == BlockForm::Sum { value.min(cost) } else { share * value };
-            gain += value * joint.margin(row, class as usize);
-            if form == BlockForm::Squares {
-                gain -= value * value / (4.0 * cost);
-            }
+        fitted.clear();
+        fitted.extend(outputs.iter().copied().zip(values.iter().copied()));
+        task.fit(row, &mut fitted);
+        for &(output, value) in &fitted {
+            gain += value * task.margin(row, output as usize) - task.conjugate(cost, value);
         }
     }
     let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
@@ -150,13 +142,13 @@ pub(crate) fn dual_value(
 
 /// The weights of a dual point, those of one feature for all classes side by side, and the sum of the coefficients of
 /// each class.
-pub(crate) fn weights_behind(
-    joint: &Joint,
+pub(crate) fn weights_behind<T: AgainstOwn>(
+    task: &T,
     design: &Design,
     dual: &ClassDual,
     cancel: &Cancel,
 ) -> Result<(Vec<f64>, Vec<f64>)> {
-    let classes = joint.classes();
+    let classes = task.scores();
     let (mut weights, mut pulls) = (vec![0.0; design.cols() * classes], vec![0.0; classes]);
     let mut totals = vec![0.0; classes];
     let mut steps: Vec<(usize, f64)> = Vec::new();
@@ -170,8 +162,12 @@ pub(crate) fn weights_behind(
                 continue;
             }
             steps.clear();
-            steps.push((joint.class(row), values.iter().sum()));
-            steps.extend(others.iter().zip(values).map(|(&class, &value)| (class as usize, -value)));
+            let signed = |(&output, &value): (&u32, &f64)| {
+                (output as usize, -task.sign(row, output as usize) * value)
+            };
+            let sum: f64 = others.iter().zip(values).map(|own| -signed(own).1).sum();
+            steps.push((task.own(row), sum));
+            steps.extend(others.iter().zip(values).map(signed));
             let factor = design.row_factor(row);
             for &(class, step) in &steps {
                 pulls[class] += step;
@@ -190,87 +186,62 @@ pub(crate) fn weights_behind(
 }
 
 /// The dual point of a point: the slopes of its losses, made feasible for free constants.
-pub(crate) fn dual_of_classes(
-    joint: &Joint,
+pub(crate) fn dual_of_classes<T: AgainstOwn>(
+    task: &T,
     design: &Design,
     point: (&[f64], &[f64]),
     rule: Intercept,
     cancel: &Cancel,
 ) -> Result<ClassDual> {
-    let slopes = slopes_of_classes(joint, design, point, cancel)?;
-    Ok(feasible(joint, &slopes, rule))
+    let slopes = slopes_of_classes(task, design, point, cancel)?;
+    Ok(feasible(task, &slopes, rule))
 }
 
 /// The derivatives of the losses of all rows by all scores.
-pub(crate) fn slopes_of_classes(
-    joint: &Joint,
+pub(crate) fn slopes_of_classes<T: AgainstOwn>(
+    task: &T,
     design: &Design,
     (weights, constants): (&[f64], &[f64]),
     cancel: &Cancel,
 ) -> Result<Vec<f64>> {
-    let classes = joint.classes();
+    let classes = task.scores();
     let mut scores = design.folded_scores_until(&design.fold_outputs(weights, classes), cancel)?;
     let mut slopes = vec![0.0; scores.len()];
     for (row, (scores, slopes)) in scores.chunks_exact_mut(classes).zip(slopes.chunks_exact_mut(classes)).enumerate() {
         scores.iter_mut().zip(constants).for_each(|(score, constant)| *score += constant);
-        joint.slopes(row, scores, slopes);
-        slopes.iter_mut().for_each(|slope| *slope *= joint.cost(row));
+        task.slopes(row, scores, slopes);
+        slopes.iter_mut().for_each(|slope| *slope *= task.cost(row));
     }
     Ok(slopes)
 }
 
 /// A feasible dual point near slopes, those of one row after the other.
-pub(crate) fn feasible(joint: &Joint, slopes: &[f64], rule: Intercept) -> ClassDual {
-    let form = form_of(joint);
-    let mut dual = ClassDual::default();
-    for (row, slopes) in slopes.chunks_exact(joint.classes()).enumerate() {
-        let (own, cost) = (joint.class(row), joint.cost(row));
-        let others = || slopes.iter().enumerate().filter(|&(m, slope)| m != own && *slope > SPURIOUS * cost);
-        let share = match form {
-            Some(BlockForm::Largest) => (cost / others().map(|(_, slope)| slope).sum::<f64>()).min(1.0),
-            _ => 1.0,
-        };
-        let most = if form == Some(BlockForm::Sum) { cost } else { f64::INFINITY };
-        dual.push(others().map(|(m, slope)| (m, (share * slope).min(most))));
+pub(crate) fn feasible<T: AgainstOwn>(task: &T, slopes: &[f64], rule: Intercept) -> ClassDual {
+    let (mut dual, mut fitted) = (ClassDual::default(), Vec::new());
+    for (row, slopes) in slopes.chunks_exact(task.scores()).enumerate() {
+        let (own, cost) = (task.own(row), task.cost(row));
+        let alpha = |(m, slope): (usize, &f64)| (m as u32, task.sign(row, m) * slope);
+        fitted.clear();
+        fitted.extend(slopes.iter().enumerate().filter(|(m, _)| *m != own).map(alpha));
+        fitted.retain(|(_, alpha)| *alpha > SPURIOUS * cost);
+        task.fit(row, &mut fitted);
+        dual.push(fitted.iter().map(|&(m, alpha)| (m as usize, alpha)));
     }
     if rule == Intercept::Free {
-        balance(joint, &mut dual);
+        task.balance(&mut dual);
     }
     dual
 }
 
-/// Makes a point feasible for free constants.
-pub(crate) fn balance(joint: &Joint, dual: &mut ClassDual) {
-    let mut flows = Flows::of(joint, dual);
-    flows.drop_loose_ends();
-    let scales = flows.scales();
-    let mut kept: HashMap<(u32, u32), f64> = HashMap::new();
-    for (edge, &(from, to, flow)) in flows.edges.iter().enumerate() {
-        kept.insert((from, to), if flow > 0.0 { scales[edge] } else { 0.0 });
-    }
-    let (mut starts, mut classes, mut values) = (vec![0], Vec::new(), Vec::new());
-    for (row, (others, own)) in dual.all_lists().enumerate() {
-        for (&class, &value) in others.iter().zip(own) {
-            let value = value * kept.get(&(joint.class(row) as u32, class)).copied().unwrap_or(0.0);
-            if value > 0.0 {
-                classes.push(class);
-                values.push(value);
-            }
-        }
-        starts.push(values.len() as u64);
-    }
-    *dual = ClassDual { starts, classes, values };
-}
-
 /// The sums of the dual variables from one class to another.
-struct Flows {
+pub(super) struct Flows {
     classes: usize,
     /// From a class, to another, and how much, in order.
     edges: Vec<(u32, u32, f64)>,
 }
 
 impl Flows {
-    fn of(joint: &Joint, dual: &ClassDual) -> Flows {
+    pub(super) fn of(joint: &Joint, dual: &ClassDual) -> Flows {
         let mut sums: HashMap<(u32, u32), f64> = HashMap::new();
         for (row, (others, values)) in dual.all_lists().enumerate() {
             let own = joint.class(row) as u32;
@@ -283,8 +254,30 @@ impl Flows {
         Flows { classes: joint.classes(), edges }
     }
 
+    /// Makes the point behind these flows feasible for free constants.
+    pub(super) fn balance(mut self, joint: &Joint, dual: &mut ClassDual) {
+        self.drop_loose_ends();
+        let scales = self.scales();
+        let mut kept: HashMap<(u32, u32), f64> = HashMap::new();
+        for (edge, &(from, to, flow)) in self.edges.iter().enumerate() {
+            kept.insert((from, to), if flow > 0.0 { scales[edge] } else { 0.0 });
+        }
+        let (mut starts, mut classes, mut values) = (vec![0], Vec::new(), Vec::new());
+        for (row, (others, own)) in dual.all_lists().enumerate() {
+            for (&class, &value) in others.iter().zip(own) {
+                let value = value * kept.get(&(joint.class(row) as u32, class)).copied().unwrap_or(0.0);
+                if value > 0.0 {
+                    classes.push(class);
+                    values.push(value);
+                }
+            }
+            starts.push(values.len() as u64);
+        }
+        *dual = ClassDual { starts, classes, values };
+    }
+
     /// By how much inflow and outflow differ, over all classes, as a share of all that flows.
-    fn imbalance(&self) -> f64 {
+    pub(super) fn imbalance(&self) -> f64 {
         let (mut nets, mut all) = (vec![0.0; self.classes], 0.0);
         for &(from, to, flow) in &self.edges {
             nets[from as usize] += flow;

@@ -1,19 +1,18 @@
 //! The rows that one core works on, and the visit of one row.
 
-use super::block::{BlockForm, LANES, highest, solve_block};
+use super::against_own::AgainstOwn;
 use crate::certificate::ClassDual;
 use crate::data::row_loops::{for_this_machine, prefetch};
 use crate::data::{Design, Rows};
 use crate::random::Random;
 use crate::solve::scaled_rows::{ScaledRows, Sums};
-use crate::task::Joint;
+use crate::task::LANES;
 use std::ops::Range;
 
 /// What stays fixed during the loop.
-pub(super) struct Fixed<'a, R> {
-    pub(super) joint: &'a Joint,
+pub(super) struct Fixed<'a, R, T> {
+    pub(super) task: &'a T,
     pub(super) rows: ScaledRows<'a, R>,
-    pub(super) form: BlockForm,
     /// Weights of one feature side by side: the number of classes, filled up.
     pub(super) stride: usize,
     /// The weight of the squared sums of coefficients: 0 without constants, 1 if they are penalised.
@@ -91,6 +90,7 @@ struct Scratch {
     duals: Vec<(u32, f64)>,
     changes: Vec<(u32, f64)>,
     steps: Vec<f64>,
+    spare: Vec<f64>,
 }
 
 /// Rows keep lists from this many classes on. Fewer classes are looked at all at once.
@@ -106,7 +106,7 @@ const NEAR: f64 = -0.3;
 /// How many visits ahead rows are prefetched.
 const ROWS_AHEAD: usize = 3;
 
-impl<'a, R: Rows> Fixed<'a, R> {
+impl<'a, R: Rows, T: AgainstOwn> Fixed<'a, R, T> {
     pub(super) fn design(&self) -> &'a Design {
         self.rows.design()
     }
@@ -132,49 +132,15 @@ impl<'a, R: Rows> Fixed<'a, R> {
     ) -> (f64, f64) {
         self.rows.scores(row, &point.v, &point.sums, z);
         z.iter_mut().zip(constants).for_each(|(z, constant)| *z += constant);
-        self.violations(row, z);
-        let cost = self.joint.cost(row);
-        let loss = self.loss(cost, z);
-        (loss, (loss - self.earned(cost, z, duals, |class| class as usize)).max(0.0))
-    }
-
-    /// Turns scores of all classes into violations. Those of the own class and of classes that do not exist are −∞.
-    #[inline(always)]
-    pub(super) fn violations(&self, row: usize, z: &mut [f64]) {
-        let (own, classes) = (self.joint.class(row), self.joint.classes());
-        let score = z[own];
-        match self.joint.equal_margin(row) {
-            Some(margin) => {
-                let add = margin - score;
-                z.iter_mut().for_each(|z| *z += add);
-            }
-            None => {
-                for (class, z) in z[..classes].iter_mut().enumerate() {
-                    *z += self.joint.margin(row, class) - score;
-                }
-            }
-        }
-        z[own] = f64::NEG_INFINITY;
-        z[classes..].fill(f64::NEG_INFINITY);
-    }
-
-    /// The loss of a row for its violations, times its cost.
-    #[inline(always)]
-    pub(super) fn loss(&self, cost: f64, z: &[f64]) -> f64 {
-        match self.form {
-            BlockForm::Largest => cost * highest(z).max(0.0),
-            BlockForm::Sum => cost * z.iter().map(|z| z.max(0.0)).sum::<f64>(),
-            BlockForm::Squares => cost * z.iter().map(|z| z.max(0.0).powi(2)).sum::<f64>(),
-        }
+        self.task.violations(row, z);
+        let loss = self.task.loss(row, z);
+        (loss, (loss - self.earned(self.task.cost(row), z, duals, |class| class as usize)).max(0.0))
     }
 
     /// What the dual variables of a row take off its loss.
     #[inline(always)]
     fn earned(&self, cost: f64, z: &[f64], duals: &[(u32, f64)], place: impl Fn(u32) -> usize) -> f64 {
-        let of = |&(class, a): &(u32, f64)| match self.form {
-            BlockForm::Squares => a * z[place(class)] - a * a / (4.0 * cost),
-            _ => a * z[place(class)],
-        };
+        let of = |&(class, a): &(u32, f64)| a * z[place(class)] - self.task.conjugate(cost, a);
         duals.iter().map(of).sum()
     }
 }
@@ -241,7 +207,12 @@ impl Lane {
     }
 
     /// Steps on one round's share of the active rows. Returns the change of Σ α m − cost*(α).
-    pub(super) fn round<R: Rows>(&mut self, visits: Range<usize>, fixed: &Fixed<'_, R>, view: &View) -> f64 {
+    pub(super) fn round<R: Rows, T: AgainstOwn>(
+        &mut self,
+        visits: Range<usize>,
+        fixed: &Fixed<'_, R, T>,
+        view: &View,
+    ) -> f64 {
         self.undo.clear();
         self.undone.clear();
         let mut gain = 0.0;
@@ -262,13 +233,19 @@ impl Lane {
 
     /// One step on the row at a place. Returns whether it stays active.
     #[inline(always)]
-    fn visit<R: Rows>(&mut self, place: usize, fixed: &Fixed<'_, R>, view: &View, gain: &mut f64) -> bool {
+    fn visit<R: Rows, T: AgainstOwn>(
+        &mut self,
+        place: usize,
+        fixed: &Fixed<'_, R, T>,
+        view: &View,
+        gain: &mut f64,
+    ) -> bool {
         let row = self.row(place);
         let mut scratch = std::mem::take(&mut self.scratch);
         let stays = if !fixed.listed {
             scratch.z.resize(fixed.stride, 0.0);
             fixed.scores(row, &self.point, &view.centre, &mut scratch.z);
-            fixed.violations(row, &mut scratch.z);
+            fixed.task.violations(row, &mut scratch.z);
             self.step(place, &mut scratch, fixed, view, |at| at as u32, |class| class as usize, gain)
         } else {
             if view.whole {
@@ -287,11 +264,17 @@ impl Lane {
     }
 
     /// The classes that matter to a row, and their violations, from the scores of all classes.
-    fn list_anew<R: Rows>(&self, place: usize, scratch: &mut Scratch, fixed: &Fixed<'_, R>, view: &View) {
+    fn list_anew<R: Rows, T: AgainstOwn>(
+        &self,
+        place: usize,
+        scratch: &mut Scratch,
+        fixed: &Fixed<'_, R, T>,
+        view: &View,
+    ) {
         let (row, duals) = (self.row(place), &self.duals[place]);
         scratch.scores.resize(fixed.stride, 0.0);
         fixed.scores(row, &self.point, &view.centre, &mut scratch.scores);
-        fixed.violations(row, &mut scratch.scores);
+        fixed.task.violations(row, &mut scratch.scores);
         matter(&scratch.scores, duals, &mut scratch.order, &mut scratch.ids);
         scratch.z.clear();
         scratch.z.extend(scratch.ids.iter().map(|&class| scratch.scores[class as usize]));
@@ -299,9 +282,15 @@ impl Lane {
     }
 
     /// The violations of the listed classes of a row.
-    fn list_again<R: Rows>(&self, place: usize, scratch: &mut Scratch, fixed: &Fixed<'_, R>, view: &View) {
+    fn list_again<R: Rows, T: AgainstOwn>(
+        &self,
+        place: usize,
+        scratch: &mut Scratch,
+        fixed: &Fixed<'_, R, T>,
+        view: &View,
+    ) {
         let (row, Point { v, sums, pulls }) = (self.row(place), &self.point);
-        let own = fixed.joint.class(row);
+        let own = fixed.task.own(row);
         scratch.ids.clear();
         scratch.ids.extend_from_slice(&self.lists[place]);
         scratch.ids.push(own as u32);
@@ -315,7 +304,7 @@ impl Lane {
         scratch.ids.pop();
         let score = scratch.z.pop().unwrap_or(0.0);
         for (z, &class) in scratch.z.iter_mut().zip(&scratch.ids) {
-            *z += fixed.joint.margin(row, class as usize) - score;
+            *z += fixed.task.margin(row, class as usize) - score;
         }
         scratch.z.resize(scratch.ids.len().next_multiple_of(LANES), f64::NEG_INFINITY);
     }
@@ -323,43 +312,41 @@ impl Lane {
     /// Solves the block of a row, given the violations of its classes.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)] // a row, its classes by place and by number, and what is read and written
-    fn step<R: Rows>(
+    fn step<R: Rows, T: AgainstOwn>(
         &mut self,
         place: usize,
         scratch: &mut Scratch,
-        fixed: &Fixed<'_, R>,
+        fixed: &Fixed<'_, R, T>,
         view: &View,
         class_at: impl Fn(usize) -> u32,
         place_of: impl Fn(u32) -> usize,
         gain: &mut f64,
     ) -> bool {
         let row = self.row(place);
-        let (cost, own) = (fixed.joint.cost(row), fixed.joint.class(row) as u32);
-        let Scratch { z, duals: after, changes, steps, .. } = scratch;
+        let (cost, own) = (fixed.task.cost(row), fixed.task.own(row) as u32);
+        let Scratch { z, duals: after, changes, steps, spare, .. } = scratch;
         let before = &self.duals[place];
-        let gap = fixed.loss(cost, z) - fixed.earned(cost, z, before, &place_of);
+        let gap = fixed.task.loss(row, z) - fixed.earned(cost, z, before, &place_of);
         if gap <= view.level {
             return false;
         }
         let q = view.sigma * fixed.squares[row];
-        let sum: f64 = before.iter().map(|(_, a)| a).sum();
-        if sum > 0.0 {
-            z.iter_mut().for_each(|z| *z += q * sum);
+        if !before.is_empty() {
+            let sum: f64 = before.iter().map(|&(class, a)| fixed.task.sign(row, class as usize) * a).sum();
+            fixed.task.shift(row, z, q * sum);
             before.iter().for_each(|&(class, a)| z[place_of(class)] += q * a);
         }
-        self.thetas[place] = solve_block(fixed.form, z, q, cost, self.thetas[place]);
+        self.thetas[place] = fixed.task.solve(row, z, q, self.thetas[place], spare);
         after.clear();
         changes.clear();
         let (mut moved, mut old) = (0.0, before.iter().peekable());
         let mut change = |class: u32, from: f64, to: f64| {
             if from != to {
-                let margin = fixed.joint.margin(row, class as usize);
-                *gain += (to - from) * margin;
-                if fixed.form == BlockForm::Squares {
-                    *gain -= (to * to - from * from) / (4.0 * cost);
-                }
-                changes.push((class, from - to));
-                moved += to - from;
+                let margin = fixed.task.margin(row, class as usize);
+                *gain += (to - from) * margin - (fixed.task.conjugate(cost, to) - fixed.task.conjugate(cost, from));
+                let sign = fixed.task.sign(row, class as usize);
+                changes.push((class, sign * (from - to)));
+                moved += sign * (to - from);
             }
         };
         for (at, &to) in z.iter().enumerate().filter(|(_, to)| **to > 0.0) {
@@ -425,17 +412,23 @@ pub(super) fn matter(violations: &[f64], duals: &[(u32, f64)], order: &mut Vec<u
 }
 
 for_this_machine! {
-    fn visit_run[R: Rows](
+    fn visit_run[R: Rows, T: AgainstOwn](
         lane: &mut Lane,
         visits: Range<usize>,
-        fixed: &Fixed<'_, R>,
+        fixed: &Fixed<'_, R, T>,
         view: &View,
         gain: &mut f64,
     ) -> () = visit_run_here
 }
 
 #[inline(always)]
-fn visit_run_here<R: Rows>(lane: &mut Lane, visits: Range<usize>, fixed: &Fixed<'_, R>, view: &View, gain: &mut f64) {
+fn visit_run_here<R: Rows, T: AgainstOwn>(
+    lane: &mut Lane,
+    visits: Range<usize>,
+    fixed: &Fixed<'_, R, T>,
+    view: &View,
+    gain: &mut f64,
+) {
     for at in visits {
         // What locates the dual variables of a row, and then these and the row itself.
         if let Some(&place) = lane.active.get(at + 2 * ROWS_AHEAD) {

@@ -30,12 +30,13 @@
 //! Stops at a relative gap. Cost of a pass: the entries of the active rows times the classes. It does not solve the
 //! softmax, whose dual variables are all above zero.
 
-mod block;
+mod against_own;
 mod duals;
 mod lane;
+mod sides;
 
-pub(crate) use block::{BlockForm, LANES, solve_block};
-pub(crate) use duals::{balance, certified_by_classes, check_dual_of_classes, dual_of_classes, objective_of_classes};
+pub(crate) use against_own::AgainstOwn;
+pub(crate) use duals::{certified_by_classes, check_dual_of_classes, dual_of_classes, objective_of_classes};
 pub(super) use duals::{dual_value, feasible, slopes_of_classes, weights_behind};
 
 use super::dual_coordinate_descent::merge;
@@ -43,35 +44,24 @@ use super::scaled_rows::ScaledRows;
 use super::{Progress, Solution, Start, Stop, Witness, overflow, relative_gap};
 use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
-use crate::loss::Loss;
 use crate::parallel::{self, Spare};
 use crate::random::Random;
 use crate::run::{Cancel, Observer};
-use crate::task::{Intercept, Joint, JointForm};
+use crate::task::{Intercept, LANES};
 use lane::{Fixed, LISTED_FROM, Lane, Point, View, gathered, matter};
 use std::borrow::Cow;
 
 /// Settings of the solver.
 #[derive(Clone, Debug)]
-pub(crate) struct ClassBlocks {
+pub struct ClassBlocks {
     /// The relative gap to stop at.
-    pub(crate) tolerance: f64,
+    pub tolerance: f64,
     /// The maximum number of passes.
-    pub(crate) max_passes: u64,
+    pub max_passes: u64,
     /// Seeds the order of visits.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// How the constants are treated.
-    pub(crate) intercept: Intercept,
-}
-
-/// How the dual variables see the loss of a joint problem; none for the softmax.
-pub(crate) fn form_of(joint: &Joint) -> Option<BlockForm> {
-    match (joint.form(), joint.loss()) {
-        (JointForm::Largest, _) => Some(BlockForm::Largest),
-        (JointForm::Sum, Loss::SquaredHinge) => Some(BlockForm::Squares),
-        (JointForm::Sum, _) => Some(BlockForm::Sum),
-        (JointForm::Softmax, _) => None,
-    }
+    pub intercept: Intercept,
 }
 
 /// The stream of random numbers for the order of visits.
@@ -114,23 +104,23 @@ const POLL: usize = 512;
 
 impl ClassBlocks {
     /// Solves a joint problem over the rows of `design`, from the dual variables of `start` if it has any.
-    pub(crate) fn solve(
+    pub(crate) fn solve<T: AgainstOwn>(
         &self,
-        joint: &Joint,
+        task: &T,
         design: &Design,
         start: Option<&Start>,
         observer: &mut dyn Observer,
         cancel: &Cancel,
     ) -> Result<Solution> {
-        let Some(form) = form_of(joint) else {
-            return Err(Error::new(Code::Internal, "the softmax reached the block dual"));
-        };
-        if joint.rows() > u32::MAX as usize {
+        if !task.has_blocks() {
+            return Err(Error::new(Code::Internal, "a smooth loss reached the block dual"));
+        }
+        if task.count() > u32::MAX as usize {
             return Err(Error::new(Code::BadSetting, "more than 4,294,967,295 rows; the block dual takes fewer"));
         }
         let progress = Progress::new(observer, cancel);
         with_rows!(design.matrix(), rows => {
-            State::new(self, joint, form, (design, rows), start, cancel)?.run(self, progress, cancel)
+            State::new(self, task, (design, rows), start, cancel)?.run(self, progress, cancel)
         })
     }
 }
@@ -173,8 +163,8 @@ impl Mean {
 }
 
 /// The variables of the main loop.
-struct State<'a, R> {
-    fixed: Fixed<'a, R>,
+struct State<'a, R, T> {
+    fixed: Fixed<'a, R, T>,
     intercept: Intercept,
     lanes: Vec<Lane>,
     view: View,
@@ -203,16 +193,15 @@ struct Best {
     objective: Option<f64>,
 }
 
-impl<'a, R: Rows> State<'a, R> {
+impl<'a, R: Rows, T: AgainstOwn> State<'a, R, T> {
     fn new(
         settings: &ClassBlocks,
-        joint: &'a Joint,
-        form: BlockForm,
+        task: &'a T,
         (design, rows): (&'a Design, &'a R),
         start: Option<&Start>,
         cancel: &Cancel,
-    ) -> Result<State<'a, R>> {
-        let (classes, count) = (joint.classes(), joint.rows());
+    ) -> Result<State<'a, R, T>> {
+        let (classes, count) = (task.scores(), task.count());
         let stride = classes.next_multiple_of(LANES);
         let scaled = ScaledRows::new(design, rows);
         let mut squares = parallel::collect(count, RUN, |row| scaled.square(row));
@@ -229,8 +218,7 @@ impl<'a, R: Rows> State<'a, R> {
         if squares.iter().any(|square| !(square * SAFE_SIGMA).is_finite()) {
             return Err(overflow());
         }
-        // Where every violation counts, most classes have dual variables.
-        let listed = classes >= LISTED_FROM && form == BlockForm::Largest;
+        let listed = classes >= LISTED_FROM && task.may_list();
         let weights = design.cols() * stride;
         let products = design.matrix().entries() * stride as u64;
         let sparse = (design.matrix().entries() as f64) < DENSE * count as f64 * design.cols() as f64;
@@ -246,7 +234,7 @@ impl<'a, R: Rows> State<'a, R> {
         let mut lanes: Vec<Lane> = (0..number).map(lane).collect();
         let shared = if two { point() } else { Point::default() };
         lanes.iter_mut().for_each(|lane| lane.point = point());
-        let fixed = Fixed { joint, rows: scaled, form, stride, kappa, squares, listed };
+        let fixed = Fixed { task, rows: scaled, stride, kappa, squares, listed };
         let sigma = if two { FIRST_SIGMA } else { 1.0 };
         let view = View { centre: vec![0.0; stride], sigma, level: 0.0, whole: true };
         let mut state =
@@ -254,37 +242,32 @@ impl<'a, R: Rows> State<'a, R> {
         if let Some(start) = start {
             state.start_at(start);
         }
-        state.lanes.iter_mut().for_each(|lane| lane.activate(|row| joint.cost(row) > 0.0));
+        state.lanes.iter_mut().for_each(|lane| lane.activate(|row| task.cost(row) > 0.0));
         Ok(state)
     }
 
     /// Takes over the dual variables of a neighbouring problem, and their weights.
     fn start_at(&mut self, start: &Start) {
-        let Some(dual) = start.classes.as_ref().filter(|dual| dual.rows() == self.fixed.joint.rows()) else { return };
+        let Some(dual) = start.classes.as_ref().filter(|dual| dual.rows() == self.fixed.task.count()) else { return };
         let lanes = self.lanes.len();
-        let Fixed { joint, form, stride, .. } = self.fixed;
+        let Fixed { task, stride, .. } = self.fixed;
         let mut point = std::mem::take(&mut self.lanes[0].point);
         for (row, (classes, values)) in dual.all_lists().enumerate() {
-            let cost = joint.cost(row);
-            let sum: f64 = values.iter().sum();
-            let share = if form == BlockForm::Largest && sum > cost { cost / sum } else { 1.0 };
-            let within = |value: f64| match form {
-                BlockForm::Sum => value.min(cost),
-                _ if cost == 0.0 => 0.0,
-                _ => share * value,
-            };
-            let own = classes.iter().zip(values).map(|(&class, &value)| (class, within(value)));
-            let duals: Vec<(u32, f64)> = own.filter(|(_, value)| *value > 0.0).collect();
+            let mut duals: Vec<(u32, f64)> = classes.iter().copied().zip(values.iter().copied()).collect();
+            task.fit(row, &mut duals);
             if duals.is_empty() {
                 continue;
             }
-            let mut steps: Vec<(u32, f64)> = duals.iter().map(|&(class, value)| (class, -value)).collect();
-            steps.push((joint.class(row) as u32, duals.iter().map(|(_, value)| value).sum()));
+            let signed = |&(class, value): &(u32, f64)| (class, task.sign(row, class as usize) * value);
+            let mut steps: Vec<(u32, f64)> = duals.iter().map(signed).collect();
+            let sum = steps.iter().map(|(_, value)| value).sum();
+            steps.iter_mut().for_each(|(_, value)| *value = -*value);
+            steps.push((task.own(row) as u32, sum));
             steps.iter().for_each(|&(class, step)| point.pulls[class as usize] += step);
             self.fixed.rows.add_to_some(row, &steps, (&mut point.v, stride), &mut point.sums);
             for &(class, value) in &duals {
-                let own = if form == BlockForm::Squares { value * value / (4.0 * cost) } else { 0.0 };
-                self.gain += value * joint.margin(row, class as usize) - own;
+                let own = task.conjugate(task.cost(row), value);
+                self.gain += value * task.margin(row, class as usize) - own;
             }
             self.lanes[row % lanes].set(row, duals);
         }
@@ -313,19 +296,19 @@ impl<'a, R: Rows> State<'a, R> {
 
     /// The weights of the scaled features at the current point; those of one feature for all classes are side by side.
     fn weights(&self) -> Cow<'_, [f64]> {
-        let Fixed { rows, stride, joint, .. } = &self.fixed;
+        let Fixed { rows, stride, task, .. } = &self.fixed;
         let Point { v, sums, .. } = self.point();
         match self.is_plain() {
             true => Cow::Borrowed(v),
-            false => Cow::Owned(rows.weights_of_outputs(v, sums, (joint.classes(), *stride))),
+            false => Cow::Owned(rows.weights_of_outputs(v, sums, (task.scores(), *stride))),
         }
     }
 
     /// Whether the loops keep the weights as they are.
     fn is_plain(&self) -> bool {
-        let Fixed { rows, stride, joint, .. } = &self.fixed;
+        let Fixed { rows, stride, task, .. } = &self.fixed;
         let design = rows.design();
-        joint.classes() == *stride && design.factor().is_none() && design.shift().is_none()
+        task.scores() == *stride && design.factor().is_none() && design.shift().is_none()
     }
 
     /// The dual value of the current point, without what free constants require.
@@ -342,7 +325,7 @@ impl<'a, R: Rows> State<'a, R> {
                 let State { lanes, fixed, view, mean, gain, .. } = self;
                 let lane = &mut lanes[0];
                 let products =
-                    fixed.design().matrix().entries() * fixed.stride as u64 / fixed.joint.rows().max(1) as u64;
+                    fixed.design().matrix().entries() * fixed.stride as u64 / fixed.task.count().max(1) as u64;
                 lane.shuffle();
                 let count = lane.active();
                 for start in (0..count).step_by(POLL) {
@@ -369,7 +352,7 @@ impl<'a, R: Rows> State<'a, R> {
     }
 
     fn pass_in_rounds(&mut self, cancelled: impl Fn() -> bool) -> Option<()> {
-        let share = self.active() as f64 / self.fixed.joint.rows().max(1) as f64;
+        let share = self.active() as f64 / self.fixed.task.count().max(1) as f64;
         let State { fixed, lanes, view, shared, mean, gain, .. } = self;
         let products = share * (fixed.design().matrix().entries() * fixed.stride as u64) as f64;
         let least = (ROUND_PER_WEIGHT * shared.v.len() as u64).max(ROUND);
@@ -426,7 +409,7 @@ impl<'a, R: Rows> State<'a, R> {
 
     /// The loss and the gap of every row at the mean of the weights. Renews the lists of classes.
     fn check(&mut self, cancel: &Cancel) -> Result<Checked> {
-        let rows = self.fixed.joint.rows();
+        let rows = self.fixed.task.count();
         if self.mean.count == 0 {
             // No pass was made.
             let (point, centre) = (&self.lanes[0].point, &self.view.centre);
@@ -441,7 +424,7 @@ impl<'a, R: Rows> State<'a, R> {
             buffers.lend(|(z, order)| {
                 z.resize(fixed.stride, 0.0);
                 for row in run.clone() {
-                    if fixed.joint.cost(row) == 0.0 || cancel.is_raised() {
+                    if fixed.task.cost(row) == 0.0 || cancel.is_raised() {
                         gaps.push(0.0);
                         lists.extend(fixed.listed.then(Vec::new));
                         continue;
@@ -472,14 +455,14 @@ impl<'a, R: Rows> State<'a, R> {
                 row += 1;
             }
         }
-        let Fixed { rows, stride, joint, .. } = &self.fixed;
+        let Fixed { rows, stride, task, .. } = &self.fixed;
         let weights = match self.is_plain() {
             true => point.v,
-            false => rows.weights_of_outputs(&point.v, &point.sums, (joint.classes(), *stride)),
+            false => rows.weights_of_outputs(&point.v, &point.sums, (task.scores(), *stride)),
         };
         let constants = match self.intercept {
             Intercept::None => Vec::new(),
-            _ => constants[..joint.classes()].to_vec(),
+            _ => constants[..task.scores()].to_vec(),
         };
         let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
         let penalty = if self.intercept == Intercept::Penalised { half(&constants) } else { 0.0 };
@@ -500,14 +483,14 @@ impl<'a, R: Rows> State<'a, R> {
         if objective - dual > 2.0 * tolerance * objective {
             return Ok(None);
         }
-        let joint = self.fixed.joint;
-        let mut balanced = gathered(&self.lanes, joint.rows());
-        balance(joint, &mut balanced);
-        dual_value(joint, self.fixed.design(), &balanced, self.intercept, cancel).map(Some)
+        let task = self.fixed.task;
+        let mut balanced = gathered(&self.lanes, task.count());
+        task.balance(&mut balanced);
+        dual_value(task, self.fixed.design(), &balanced, self.intercept, cancel).map(Some)
     }
 
     fn run(mut self, settings: &ClassBlocks, mut progress: Progress<'_>, cancel: &Cancel) -> Result<Solution> {
-        let counted = (0..self.fixed.joint.rows()).filter(|&row| self.fixed.joint.cost(row) > 0.0).count();
+        let counted = (0..self.fixed.task.count()).filter(|&row| self.fixed.task.cost(row) > 0.0).count();
         // Passes over all rows: the active rows of several sweeps may make up one.
         let (mut pass, mut visits, mut sweep, mut due) = (0, 0, 0, FIRST_CHECK);
         let mut best = Best::default();
@@ -548,8 +531,8 @@ impl<'a, R: Rows> State<'a, R> {
             due = sweep + (((MORE_SWEEPS - 1.0) * sweep as f64).ceil() as u64).min(MOST_SWEEPS);
             self.view.level = SMALL * gap / counted.max(1) as f64;
             self.view.whole = false;
-            let (level, joint) = (self.view.level, self.fixed.joint);
-            self.lanes.iter_mut().for_each(|lane| lane.activate(|row| joint.cost(row) > 0.0 && gaps[row] > level));
+            let (level, task) = (self.view.level, self.fixed.task);
+            self.lanes.iter_mut().for_each(|lane| lane.activate(|row| task.cost(row) > 0.0 && gaps[row] > level));
             if self.active() == 0 || gap <= f64::EPSILON * objective {
                 break Stop::Stalled;
             }
@@ -559,14 +542,14 @@ impl<'a, R: Rows> State<'a, R> {
             // Cancelled before the first check.
             let constants = match self.intercept {
                 Intercept::None => Vec::new(),
-                _ => self.view.centre[..self.fixed.joint.classes()].to_vec(),
+                _ => self.view.centre[..self.fixed.task.scores()].to_vec(),
             };
             best = Best { weights: self.weights().into_owned(), constants, objective: Some(f64::INFINITY) };
         }
-        let joint = self.fixed.joint;
-        let mut dual = gathered(&self.lanes, joint.rows());
+        let task = self.fixed.task;
+        let mut dual = gathered(&self.lanes, task.count());
         if self.intercept == Intercept::Free {
-            balance(joint, &mut dual);
+            task.balance(&mut dual);
         }
         Ok(Solution {
             weights: best.weights,

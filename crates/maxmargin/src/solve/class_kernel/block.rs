@@ -1,14 +1,22 @@
-//! The block of one row in the terms of coefficients β: β_m = −α_m for the other classes, β_y = Σ α_m.
+//! The block of one row in the terms of coefficients β: β_m = −σ_m α_m for the outputs that are set against the own one,
+//! whose coefficient is −Σ β_m.
 
-use crate::solve::class_blocks::{BlockForm, LANES, form_of, solve_block};
-use crate::task::Joint;
+use crate::solve::class_blocks::AgainstOwn;
+use crate::task::LANES;
 
-/// One row of a joint problem.
-pub(super) struct Block<'a> {
-    pub(super) task: &'a Joint,
+/// One row of a problem.
+pub(super) struct Block<'a, T> {
+    pub(super) task: &'a T,
     pub(super) row: usize,
     /// k(x, x), with the constant.
     pub(super) own: f64,
+}
+
+/// Work buffers.
+#[derive(Default)]
+pub(super) struct Spare {
+    z: Vec<f64>,
+    more: Vec<f64>,
 }
 
 /// The value of a block and its part of the duality gap.
@@ -20,52 +28,58 @@ pub(super) struct BlockGap {
     pub(super) gap: f64,
 }
 
-impl Block<'_> {
+impl<T: AgainstOwn> Block<'_, T> {
+    /// The violations at these scores.
+    fn violations(&self, scores: &[f64], z: &mut Vec<f64>) {
+        z.clear();
+        z.extend_from_slice(scores);
+        z.resize(scores.len().next_multiple_of(LANES), 0.0);
+        self.task.violations(self.row, z);
+    }
+
     /// The loss and the gap. `beta` holds β.
-    pub(super) fn gap(&self, scores: &[f64], beta: &[f64]) -> BlockGap {
+    pub(super) fn gap(&self, scores: &[f64], beta: &[f64], spare: &mut Spare) -> BlockGap {
         let &Block { task, row, .. } = self;
-        let (class, cost) = (task.class(row), task.cost(row));
-        if cost == 0.0 {
+        if task.cost(row) == 0.0 {
             return BlockGap::default();
         }
-        // Σ α_m v_m = −Σ β_m v_m
-        let (mut worst, mut sum, mut met) = (0.0f64, 0.0, 0.0);
-        for (m, (score, beta)) in scores.iter().zip(beta).enumerate() {
-            if m != class {
-                let violation = task.margin(row, m) + score - scores[class];
-                worst = worst.max(violation);
-                sum += violation.max(0.0);
-                met -= beta * violation;
+        self.violations(scores, &mut spare.z);
+        let own = task.own(row);
+        let mut met = 0.0;
+        for (m, (violation, beta)) in spare.z.iter().zip(beta).enumerate() {
+            if m != own {
+                met -= task.sign(row, m) * beta * violation;
             }
         }
-        let loss = cost * if form_of(task) == Some(BlockForm::Largest) { worst } else { sum };
+        let loss = task.loss(row, &spare.z);
         BlockGap { loss, gap: (loss - met).max(0.0) }
     }
 
     /// Σ_m α_m times its margin.
     pub(super) fn gained(&self, beta: &[f64]) -> f64 {
         let &Block { task, row, .. } = self;
-        match task.equal_margin(row) {
-            Some(margin) => margin * beta[task.class(row)],
-            None => beta.iter().enumerate().map(|(m, beta)| -beta * task.margin(row, m)).sum(),
-        }
+        let own = task.own(row);
+        let others = beta.iter().enumerate().filter(|(m, _)| *m != own);
+        others.map(|(m, beta)| -task.sign(row, m) * beta * task.margin(row, m)).sum()
     }
 
-    /// Writes the optimal β. `hint` is a guess of θ; returns θ.
-    pub(super) fn solve(&self, scores: &[f64], beta: &mut [f64], z: &mut Vec<f64>, hint: f64) -> f64 {
-        let &Block { task, row, own } = self;
-        let class = task.class(row);
-        let sum = beta[class];
-        z.clear();
-        z.extend(scores.iter().enumerate().map(|(m, score)| match m == class {
-            true => f64::NEG_INFINITY,
-            false => task.margin(row, m) + score - scores[class] + own * (sum - beta[m]),
-        }));
-        z.resize(scores.len().next_multiple_of(LANES), f64::NEG_INFINITY);
-        let form = form_of(task).unwrap_or(BlockForm::Sum);
-        let theta = solve_block(form, z, own.max(0.0), task.cost(row), hint);
-        beta.iter_mut().zip(&*z).for_each(|(beta, alpha)| *beta = -alpha);
-        beta[class] = z.iter().sum();
-        theta
+    /// Writes the optimal β. `hint` is a guess of the number from which they follow; returns that number.
+    pub(super) fn solve(&self, scores: &[f64], beta: &mut [f64], spare: &mut Spare, hint: f64) -> f64 {
+        let &Block { task, row, own: length } = self;
+        let own = task.own(row);
+        self.violations(scores, &mut spare.z);
+        // Without the row's own part.
+        task.shift(row, &mut spare.z, length * beta[own]);
+        for (m, beta) in beta.iter().enumerate().filter(|(m, _)| *m != own) {
+            spare.z[m] -= length * task.sign(row, m) * beta;
+        }
+        let found = task.solve(row, &mut spare.z, length.max(0.0), hint, &mut spare.more);
+        let mut sum = 0.0;
+        for (m, (beta, alpha)) in beta.iter_mut().zip(&spare.z).enumerate().filter(|(m, _)| *m != own) {
+            *beta = -task.sign(row, m) * alpha;
+            sum -= *beta;
+        }
+        beta[own] = sum;
+        found
     }
 }

@@ -16,22 +16,22 @@
 //! **Free constants** are found by the method of multipliers: with constants b⁰ given, ½‖b − b⁰‖² is added to the
 //! objective, which adds 1 to all kernel values, and the solution b = b⁰ + Σ_i β_i becomes the next b⁰ (Rockafellar,
 //! Augmented Lagrangians and applications of the proximal point algorithm, 1976). The bound is that of the dual point
-//! with its flows between classes balanced ([`balance()`]).
+//! balanced ([`AgainstOwn::balance`]).
 //!
 //! Cost of a round: the new kernel rows, and n additions for each variable that moved. Memory: 2·n·k numbers beside
 //! the kernel rows.
 
 mod block;
 
-use super::class_blocks::{BlockForm, balance, form_of};
+use super::class_blocks::AgainstOwn;
 use super::{Progress, Solution, Stop, ThroughKernel, Witness, overflow, relative_gap};
 use crate::certificate::ClassDual;
 use crate::error::Result;
 use crate::kernel::{Element, Kernel, Points, RowCache, add_row};
 use crate::parallel;
 use crate::run::{Cancel, Observer};
-use crate::task::{Intercept, Joint};
-use block::{Block, BlockGap};
+use crate::task::Intercept;
+use block::{Block, BlockGap, Spare};
 
 /// Rows solved together.
 const WORKING_SET: usize = 256;
@@ -67,8 +67,8 @@ pub(crate) struct ClassKernel {
 }
 
 /// The loss of a row, with its cost, at these scores. The loss must be the hinge.
-pub(crate) fn class_loss(task: &Joint, row: usize, scores: &[f64]) -> f64 {
-    Block { task, row, own: 0.0 }.gap(scores, &vec![0.0; scores.len()]).loss
+pub(crate) fn class_loss<T: AgainstOwn>(task: &T, row: usize, scores: &[f64]) -> f64 {
+    Block { task, row, own: 0.0 }.gap(scores, &vec![0.0; scores.len()], &mut Spare::default()).loss
 }
 
 /// Primal and dual value.
@@ -81,8 +81,8 @@ struct Values {
 }
 
 /// The variables and the scores of all rows.
-struct State<'a, V> {
-    task: &'a Joint,
+struct State<'a, V, T> {
+    task: &'a T,
     rows: (&'a Kernel, &'a Points),
     cache: &'a mut RowCache<V>,
     classes: usize,
@@ -106,9 +106,9 @@ struct State<'a, V> {
 
 impl ClassKernel {
     /// Solves the task over these rows, from coefficients β or from zero.
-    pub(crate) fn solve<V: Element>(
+    pub(crate) fn solve<V: Element, T: AgainstOwn>(
         &self,
-        task: &Joint,
+        task: &T,
         rows: (&Kernel, &Points),
         cache: &mut RowCache<V>,
         start: Option<&[f64]>,
@@ -173,14 +173,14 @@ impl ClassKernel {
     }
 }
 
-impl<'a, V: Element> State<'a, V> {
+impl<'a, V: Element, T: AgainstOwn> State<'a, V, T> {
     fn new(
         settings: &ClassKernel,
-        task: &'a Joint,
+        task: &'a T,
         rows: (&'a Kernel, &'a Points),
         cache: &'a mut RowCache<V>,
-    ) -> Result<State<'a, V>> {
-        let (count, classes) = (task.rows(), task.classes());
+    ) -> Result<State<'a, V, T>> {
+        let (count, classes) = (task.count(), task.scores());
         let extra = if settings.rule == Intercept::None { 0.0 } else { 1.0 };
         let own: Vec<f64> = rows.1.diagonal(rows.0).into_iter().map(|own| own + extra).collect();
         if own.iter().enumerate().any(|(row, own)| !own.is_finite() && task.cost(row) > 0.0) {
@@ -206,7 +206,7 @@ impl<'a, V: Element> State<'a, V> {
         Ok(state)
     }
 
-    fn block(&self, row: usize) -> Block<'a> {
+    fn block(&self, row: usize) -> Block<'a, T> {
         Block { task: self.task, row, own: self.own[row] }
     }
 
@@ -225,15 +225,16 @@ impl<'a, V: Element> State<'a, V> {
         let classes = self.classes;
         let mut moved = Vec::new();
         for (row, start) in start.chunks_exact(classes).enumerate().take(self.own.len()) {
-            let (class, cost) = (self.task.class(row), self.task.cost(row));
-            let mut own = start.to_vec();
-            own[class] = 0.0;
-            own.iter_mut().for_each(|beta| *beta = beta.clamp(-cost, 0.0));
-            let total: f64 = -own.iter().sum::<f64>();
-            if form_of(self.task) == Some(BlockForm::Largest) && total > cost {
-                own.iter_mut().for_each(|beta| *beta *= cost / total);
+            let class = self.task.own(row);
+            let alpha = |(m, beta): (usize, &f64)| (m as u32, -self.task.sign(row, m) * beta);
+            let mut duals: Vec<(u32, f64)> = start.iter().enumerate().filter(|(m, _)| *m != class).map(alpha).collect();
+            duals.retain(|(_, alpha)| *alpha > 0.0);
+            self.task.fit(row, &mut duals);
+            let mut own = vec![0.0; classes];
+            for (m, alpha) in duals {
+                own[m as usize] = -self.task.sign(row, m as usize) * alpha;
+                own[class] -= own[m as usize];
             }
-            own[class] = -own.iter().sum::<f64>();
             if own.iter().any(|beta| *beta != 0.0) {
                 moved.push((row, own));
             }
@@ -290,10 +291,10 @@ impl<'a, V: Element> State<'a, V> {
         let classes = self.classes;
         let state = &*self;
         parallel::chunks(&mut gaps, CHUNK, |chunk, gaps| {
-            let mut scores = vec![0.0; classes];
+            let (mut scores, mut spare) = (vec![0.0; classes], Spare::default());
             for (row, gap) in (chunk * CHUNK..).zip(gaps) {
                 state.scores_of(row, &mut scores);
-                *gap = state.block(row).gap(&scores, state.beta_of(row)).gap;
+                *gap = state.block(row).gap(&scores, state.beta_of(row), &mut spare).gap;
             }
         });
         self.gaps = gaps;
@@ -307,11 +308,11 @@ impl<'a, V: Element> State<'a, V> {
     fn totals(&self) -> [f64; 3] {
         let (count, classes) = (self.own.len(), self.classes);
         let parts: Vec<[f64; 3]> = parallel::map(count.div_ceil(CHUNK), |chunk| {
-            let (mut totals, mut scores) = ([0.0; 3], vec![0.0; classes]);
+            let (mut totals, mut scores, mut spare) = ([0.0; 3], vec![0.0; classes], Spare::default());
             for row in chunk * CHUNK..((chunk + 1) * CHUNK).min(count) {
                 self.scores_of(row, &mut scores);
                 let (block, beta) = (self.block(row), self.beta_of(row));
-                totals[0] += block.gap(&scores, beta).loss;
+                totals[0] += block.gap(&scores, beta, &mut spare).loss;
                 totals[1] += block.gained(beta);
                 totals[2] += beta.iter().zip(&scores).map(|(beta, score)| beta * score).sum::<f64>();
             }
@@ -398,7 +399,7 @@ impl<'a, V: Element> State<'a, V> {
         // One line per class.
         let mut lines = vec![0.0; count * classes];
         let mut betas = Vec::with_capacity(count * classes);
-        let (mut scores, mut beta, mut z) = (vec![0.0; classes], vec![0.0; classes], Vec::new());
+        let (mut scores, mut beta, mut spare) = (vec![0.0; classes], vec![0.0; classes], Spare::default());
         for (at, &row) in working.iter().enumerate() {
             self.scores_of(row, &mut scores);
             scores.iter().enumerate().for_each(|(class, score)| lines[class * count + at] = *score);
@@ -415,13 +416,13 @@ impl<'a, V: Element> State<'a, V> {
                 let block = self.block(row);
                 scores.iter_mut().enumerate().for_each(|(class, score)| *score = lines[class * count + at]);
                 let before = &mut betas[at * classes..(at + 1) * classes];
-                let BlockGap { gap, .. } = block.gap(&scores, before);
+                let BlockGap { gap, .. } = block.gap(&scores, before, &mut spare);
                 seen += gap;
                 if gap <= 0.1 * enough / count as f64 {
                     continue;
                 }
                 beta.copy_from_slice(before);
-                self.hints[row] = block.solve(&scores, &mut beta, &mut z, self.hints[row]);
+                self.hints[row] = block.solve(&scores, &mut beta, &mut spare, self.hints[row]);
                 let kernel = &kernel[at * count..(at + 1) * count];
                 for (line, (beta, before)) in lines.chunks_exact_mut(count).zip(beta.iter().zip(before)) {
                     if beta != before {
@@ -441,12 +442,12 @@ impl<'a, V: Element> State<'a, V> {
     fn dual_point(&self) -> ClassDual {
         let mut dual = ClassDual::default();
         for row in 0..self.own.len() {
-            let own = self.task.class(row);
-            let others = self.beta_of(row).iter().enumerate().filter(|(m, beta)| *m != own && **beta < 0.0);
-            dual.push(others.map(|(m, beta)| (m, -beta)));
+            let own = self.task.own(row);
+            let alphas = self.beta_of(row).iter().enumerate().map(|(m, beta)| (m, -self.task.sign(row, m) * beta));
+            dual.push(alphas.filter(|(m, alpha)| *m != own && *alpha > 0.0));
         }
         if self.free {
-            balance(self.task, &mut dual);
+            self.task.balance(&mut dual);
         }
         dual
     }
@@ -462,8 +463,9 @@ impl<'a, V: Element> State<'a, V> {
             let change = &mut changes[row * classes..(row + 1) * classes];
             change.iter_mut().zip(&self.beta[row * classes..]).for_each(|(change, beta)| *change = -beta);
             for (class, alpha) in dual.row(row) {
-                change[class] -= alpha;
-                change[self.task.class(row)] += alpha;
+                let signed = self.task.sign(row, class) * alpha;
+                change[class] -= signed;
+                change[self.task.own(row)] += signed;
                 gained += alpha * self.task.margin(row, class);
             }
         }

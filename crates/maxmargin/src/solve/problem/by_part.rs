@@ -3,7 +3,7 @@
 use super::by_block::{check_shortfall, not_separable, proven_by_cuts};
 use super::last_digits::{FEW_ENTRIES, or_better, polished_parts, to_the_end};
 use super::{
-    Expanded, Over, Problem, ProblemShape, Run, Stated, Values, class_expansion, infeasible, not_planned, one_by_one,
+    BlockDual, Expanded, Over, Problem, ProblemShape, Run, Stated, Values, infeasible, not_planned, one_by_one,
     restated, stochastic, through_kernel, weights_of,
 };
 use crate::certificate::Witness;
@@ -12,16 +12,17 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::run::{Cancel, Silent};
 use crate::settings::Settings;
-use crate::solve::class_digits::{class_digits, is_small};
+use crate::solve::class_digits::is_small;
 use crate::solve::joint_hard_margin::{joint_hard_bound, joint_hard_primal};
 use crate::solve::machine::Job;
 use crate::solve::{
     ByPair, ClassBlocks, CurvedRisk, CuttingPlane, JointHardMargin, KERNEL_ROUNDING, LinearRisk, Machine, Newton, Risk,
-    Sampled, Solution, Start, Stop, Verdict, balanced_values, certified_by_classes, cut_values, descent,
-    dual_of_classes, lower_bound, objective_of_classes, quick_start, rounded_certificate, sampled_start,
-    value_and_slopes,
+    Sampled, Solution, Start, Stop, Verdict, balanced_values, cut_values, descent, lower_bound, quick_start,
+    rounded_certificate, sampled_start, value_and_slopes,
 };
-use crate::task::{Abilities, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable};
+use crate::task::{
+    Abilities, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable, Separation,
+};
 use crate::wish::Solver;
 
 /// A task that is a sum over parts.
@@ -44,10 +45,15 @@ pub trait PartTask: LearningTask + Roundable {
         None
     }
 
-    /// The task as a joint problem over several classes, if it is one: it has a hard margin, and a block of dual variables
-    /// for each row.
+    /// The task as a joint problem over several classes, if it is one: it has a hard margin.
     #[doc(hidden)]
     fn as_joint(&self) -> Option<&Joint> {
+        None
+    }
+
+    /// The block dual of the task, if it has one: a block of dual variables for each row.
+    #[doc(hidden)]
+    fn as_blocks(&self) -> Option<&dyn BlockDual> {
         None
     }
 }
@@ -127,9 +133,9 @@ impl<T: PartTask> ByPart<T> {
                 self.stated(solution, design, tolerance, cancel)
             }
             Solver::DualCoordinateDescent => {
-                let joint = self.task.as_joint().ok_or_else(|| not_planned(settings, run.solver))?;
+                let task = self.task.as_blocks().ok_or_else(|| not_planned(settings, run.solver))?;
                 let blocks = ClassBlocks { tolerance, max_passes, seed: settings.seed, intercept: self.rule };
-                let solution = blocks.solve(joint, design, start, run.observer, cancel)?;
+                let solution = task.solve_by_blocks(&blocks, design, start, run.observer, cancel)?;
                 cancel.check_wanted()?;
                 self.restated_by_classes(solution, design, tolerance, cancel)
             }
@@ -161,27 +167,29 @@ impl<T: PartTask> ByPart<T> {
         Ok(Values { objective, lower_bound })
     }
 
-    /// Whether these are few rows of several classes with hinge loss, for which `auto` takes Newton's method: it finds
+    /// Whether these are few rows with a block of dual variables each and hinge loss, for which `auto` takes Newton's method: it finds
     /// the last digits, too.
     fn is_small_joint(&self, run: &Run<'_>) -> bool {
         let (rows, cols) = (run.design.rows(), run.design.cols());
-        self.task.as_joint().is_some_and(|joint| cols * joint.classes() <= FEW_COORDINATES)
+        self.task.as_blocks().is_some_and(|task| cols * task.scores_of_a_row() <= FEW_COORDINATES)
             && run.settings.solver == Solver::Auto
             && run.settings.loss == Loss::Hinge
             && !run.settings.is_hard_margin()
             && rows * cols <= FEW_ENTRIES
     }
 
-    /// A solution of a small joint problem, continued as far as it goes.
+    /// A solution of a small problem, continued as far as it goes.
     fn to_last_digits(&self, run: &mut Run<'_>, solution: Solution) -> Solution {
         let (design, cancel) = (run.design, run.cancel);
         let left = run.settings.max_passes.saturating_sub(solution.passes);
-        let joint = self.task.as_joint().filter(|joint| is_small(design.rows(), design.cols() * joint.classes()));
-        let (Some(joint), true) = (joint, run.polishes && solution.stop == Stop::Converged && left > 0) else {
+        let small = |task: &&dyn BlockDual| is_small(design.rows(), design.cols() * task.scores_of_a_row());
+        let (Some(task), true) =
+            (self.task.as_blocks().filter(small), run.polishes && solution.stop == Stop::Converged && left > 0)
+        else {
             return to_the_end(run, solution, Solution::into_start, |run| self.once(run));
         };
         or_better(run, solution, |_, solution| {
-            let found = class_digits(joint, design, self.rule, cancel)?;
+            let found = task.last_digits(design, self.rule, cancel)?;
             Ok(found.filter(|found| found.steps <= left).map(|found| found.in_place_of(solution)))
         })
     }
@@ -221,18 +229,18 @@ impl<T: PartTask> ByPart<T> {
         cancel: &Cancel,
     ) -> Result<Solution> {
         let until = cancel.until_abandoned();
-        if let (Some(joint), Witness::Classes(dual)) = (self.task.as_joint(), &solution.witness) {
+        if let (Some(task), Witness::Classes(dual)) = (self.task.as_blocks(), &solution.witness) {
             let point = (&solution.weights[..], &solution.thresholds[..]);
-            solution.objective = objective_of_classes(joint, design, point, self.rule, &until)?;
-            solution.lower_bound = Some(certified_by_classes(joint, design, dual, self.rule, &until)?);
+            solution.objective = task.objective_by_rows(design, point, self.rule, &until)?;
+            solution.lower_bound = Some(task.bound_of(design, dual, self.rule, &until)?);
         }
         Ok(restated(solution, tolerance))
     }
 
     /// Solves with a kernel, over coefficients of the rows.
     fn through_kernel(&self, machine: &mut Machine, run: &mut Run<'_>) -> Result<Solution> {
-        if let Some(joint) = self.task.as_joint() {
-            return class_expansion::solve(joint, self.rule, machine, run);
+        if let Some(task) = self.task.as_blocks() {
+            return task.solve_through_kernel(self.rule, machine, run);
         }
         let (settings, cancel) = (run.settings, run.cancel);
         through_kernel::refuse_polish(settings, machine)?;
@@ -342,10 +350,10 @@ impl<T: PartTask> Problem for ByPart<T> {
         let (design, cancel) = (run.design, run.cancel);
         // For other solvers `verify` does not take the weights as a proof.
         let by_weights = run.solver == Solver::Newton;
-        let stated = |solution: Solution| match self.task.as_joint() {
-            Some(joint) if !by_weights => {
+        let stated = |solution: Solution| match self.task.as_blocks() {
+            Some(task) if !by_weights => {
                 let point = (&solution.weights[..], &solution.thresholds[..]);
-                let dual = dual_of_classes(joint, design, point, self.rule, cancel)?;
+                let dual = task.dual_near(design, point, self.rule, cancel)?;
                 let solution = Solution { witness: Witness::Classes(dual), ..solution };
                 self.restated_by_classes(solution, design, settings.tolerance, cancel)
             }
@@ -356,8 +364,8 @@ impl<T: PartTask> Problem for ByPart<T> {
 
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {
         if let Some(expanded) = Expanded::of(stated.scorer, design, settings, cancel)? {
-            return match self.task.as_joint() {
-                Some(joint) => class_expansion::certify(joint, self.rule, &expanded, stated, cancel),
+            return match self.task.as_blocks() {
+                Some(task) => task.certify_through_kernel(self.rule, &expanded, stated, cancel),
                 None => self.certify_expanded(&expanded, stated, cancel),
             };
         }
@@ -381,9 +389,9 @@ impl<T: PartTask> Problem for ByPart<T> {
             return Ok(Values { objective, lower_bound: (width.is_some() || stated.by_weights).then_some(bound) });
         }
         if let Some(Witness::Classes(dual)) = stated.witness {
-            let joint = self.task.as_joint().ok_or_else(|| infeasible("it belongs to another task"))?;
-            let objective = objective_of_classes(joint, design, (weights, &free), self.rule, cancel)?;
-            let lower_bound = Some(certified_by_classes(joint, design, dual, self.rule, cancel)?);
+            let task = self.task.as_blocks().ok_or_else(|| infeasible("it belongs to another task"))?;
+            let objective = task.objective_by_rows(design, (weights, &free), self.rule, cancel)?;
+            let lower_bound = Some(task.bound_of(design, dual, self.rule, cancel)?);
             return Ok(Values { objective, lower_bound });
         }
         let mut risk = self.whole_risk(design, cancel);
@@ -428,6 +436,16 @@ impl<T: PartTask> Problem for ByPart<T> {
 
 impl PartTask for Joint {
     fn as_joint(&self) -> Option<&Joint> {
+        Some(self)
+    }
+
+    fn as_blocks(&self) -> Option<&dyn BlockDual> {
+        Some(self)
+    }
+}
+
+impl PartTask for Separation {
+    fn as_blocks(&self) -> Option<&dyn BlockDual> {
         Some(self)
     }
 }

@@ -8,14 +8,19 @@ use crate::parallel;
 use crate::run::Cancel;
 use crate::solve::class_digits::{class_digits, features_behind, is_small};
 use crate::solve::machine::{Job, Machine};
-use crate::solve::{Solution, check_dual_of_classes, class_loss};
-use crate::task::{Intercept, Joint, JointForm};
+use crate::solve::{AgainstOwn, Solution, check_dual_of_classes, class_loss};
+use crate::task::{Intercept, Roundable};
 
 /// Kernels have more features than this over most data.
 const FEWEST_FEATURES: usize = 10;
 
 /// Solves by the dual.
-pub(super) fn solve(task: &Joint, rule: Intercept, machine: &mut Machine, run: &mut Run<'_>) -> Result<Solution> {
+pub(super) fn solve<T: AgainstOwn + Roundable>(
+    task: &T,
+    rule: Intercept,
+    machine: &mut Machine,
+    run: &mut Run<'_>,
+) -> Result<Solution> {
     let settings = run.settings;
     refuse_polish(settings, machine)?;
     let start = run.start.and_then(|start| start.dual.as_deref());
@@ -24,7 +29,7 @@ pub(super) fn solve(task: &Joint, rule: Intercept, machine: &mut Machine, run: &
     if !run.for_model {
         return Ok(fitted);
     }
-    let (definite, classes) = (machine.is_definite(), task.classes());
+    let (definite, classes) = (machine.is_definite(), task.scores());
     let (rows, cancel) = (run.design.rows(), run.cancel);
     if definite && is_small(rows, FEWEST_FEATURES * classes) {
         fitted = polished(run, fitted, machine.is_wide(), |fitted, _| {
@@ -48,8 +53,8 @@ pub(super) fn solve(task: &Joint, rule: Intercept, machine: &mut Machine, run: &
 }
 
 /// Objective and bound of a model, from scratch.
-pub(super) fn certify(
-    task: &Joint,
+pub(super) fn certify<T: AgainstOwn>(
+    task: &T,
     rule: Intercept,
     expanded: &Expanded<'_>,
     stated: &Stated<'_>,
@@ -58,8 +63,8 @@ pub(super) fn certify(
     /// Rows whose losses are added up together.
     const RUN: usize = 1024;
     let (mut scores, mut square) = expanded.values(cancel)?;
-    let classes = task.classes();
-    let fits = scores.len() == task.rows() * classes && task.form() != JointForm::Softmax;
+    let classes = task.scores();
+    let fits = scores.len() == task.count() * classes && task.has_blocks();
     if !fits || ![0, classes].contains(&stated.free.len()) {
         return Err(infeasible("it belongs to another task"));
     }
@@ -72,8 +77,8 @@ pub(super) fn certify(
     if rule == Intercept::Penalised {
         square += stated.free.iter().map(|b| b * b).sum::<f64>();
     }
-    let losses = parallel::map(task.rows().div_ceil(RUN), |run| -> f64 {
-        let rows = run * RUN..((run + 1) * RUN).min(task.rows());
+    let losses = parallel::map(task.count().div_ceil(RUN), |run| -> f64 {
+        let rows = run * RUN..((run + 1) * RUN).min(task.count());
         rows.map(|row| class_loss(task, row, &scores[row * classes..(row + 1) * classes])).sum()
     });
     let objective = 0.5 * square + losses.iter().sum::<f64>();
@@ -86,26 +91,27 @@ pub(super) fn certify(
 }
 
 /// The dual value of a point, or an error if it is not feasible.
-fn dual_value(
-    task: &Joint,
+fn dual_value<T: AgainstOwn>(
+    task: &T,
     rule: Intercept,
     dual: &ClassDual,
     expanded: &Expanded<'_>,
     cancel: &Cancel,
 ) -> Result<f64> {
-    let classes = task.classes();
+    let classes = task.scores();
     check_dual_of_classes(task, dual, rule)?;
     let (mut rows, mut coefficients, mut sums) = (Vec::new(), Vec::new(), vec![0.0; classes]);
     let mut gained = 0.0;
-    for row in 0..task.rows() {
-        let class = task.class(row);
+    for row in 0..task.count() {
+        let class = task.own(row);
         let mut own = vec![0.0; classes];
         for (m, alpha) in dual.row(row) {
-            own[m] -= alpha;
-            own[class] += alpha;
+            let signed = task.sign(row, m) * alpha;
+            own[m] -= signed;
+            own[class] += signed;
             gained += alpha * task.margin(row, m);
         }
-        if own[class] > 0.0 {
+        if own.iter().any(|beta| *beta != 0.0) {
             sums.iter_mut().zip(&own).for_each(|(sum, own)| *sum += own);
             rows.push(row);
             coefficients.extend_from_slice(&own);

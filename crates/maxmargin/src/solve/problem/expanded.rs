@@ -12,7 +12,7 @@ use crate::solve::{by_row, check_values};
 use crate::task::{Independent, Intercept};
 
 /// A kernel model together with the rows it was trained on.
-pub(crate) struct Expanded<'a> {
+pub struct Expanded<'a> {
     kernel: Kernel,
     design: &'a Design,
     /// All rows.

@@ -15,6 +15,7 @@
 //!
 //! One function, [`plan`], decides which of these solves what.
 
+mod block_dual;
 mod by_block;
 mod by_column;
 mod by_dual;
@@ -32,6 +33,7 @@ mod plan;
 mod stochastic;
 mod through_kernel;
 
+pub(crate) use block_dual::BlockDual;
 pub(crate) use by_block::{BlockTask, ByBlock, ROUNDING};
 pub(crate) use by_column::ByColumn;
 pub use by_dual::ByDual;

@@ -7,6 +7,8 @@
 //! rows that it does not leave out, and the objective is the sum of theirs. C_i is C times the row's weight times the
 //! weight of its class, the same in every column.
 //!
+//! **Label sets** have a column for each label: the rows with the label against all others.
+//!
 //! **Columns with one side.** In a fold a class may have no rows, or its rows may weigh nothing. A column may then have
 //! one side only, and is no part of the problem. A matrix loses such columns, and one-vs-one keeps them with scores of
 //! zero; the decoder knows the absent classes, which it does not predict. One-vs-rest by the largest score has a score
@@ -16,7 +18,7 @@
 use super::super::LearningTask;
 use super::{Binary, ClassRows, ClassWeight, Intercept, rows_of_classes};
 use crate::certificate::{CodeDecoder, Decoder};
-use crate::data::{Dataset, Labels, OutputCode, Subset};
+use crate::data::{Dataset, LabelSets, Labels, OutputCode, Subset, counts};
 use crate::error::Result;
 use crate::loss::Loss;
 use std::sync::Arc;
@@ -24,18 +26,38 @@ use std::sync::Arc;
 /// The constant score of a column that has rows on one side only, where classes have the scores of columns.
 pub(crate) const SURE: f64 = 100.0;
 
-/// The task: the class and the weight of each row, and a code.
+/// What says on which side of a column a row lies.
+#[derive(Clone, Debug)]
+enum Sides {
+    /// The class of the row, by the code.
+    Classes {
+        /// The class of each row.
+        codes: Arc<[u32]>,
+        /// The rows of each class, if a column leaves classes out.
+        rows: Arc<[Vec<u32>]>,
+        /// Number of rows of each class with a positive weight.
+        counted: Arc<[u64]>,
+    },
+    /// Whether the row has the label of the column.
+    Sets {
+        /// The labels of each row.
+        sets: LabelSets,
+        /// Number of rows with each label and a positive weight.
+        counted: Arc<[u64]>,
+        /// Number of rows with a positive weight.
+        all: u64,
+    },
+}
+
+/// The task: the class, or the labels, and the weight of each row, and a code.
 #[derive(Clone, Debug)]
 pub struct Columns {
-    codes: Arc<[u32]>,
+    by: Sides,
     /// The row's weight times its class weight; 0 if the row is left out. `None` if all weights are 1.
     weights: Option<Arc<[f64]>>,
     /// The margin of each row, if not 1.
     margins: Option<Arc<[f64]>>,
-    /// The rows of each class, if a column leaves classes out.
-    rows: Arc<[Vec<u32>]>,
-    /// Number of rows of each class with a positive weight.
-    counted: Arc<[u64]>,
+    /// For label sets, each label against its absence.
     code: Arc<OutputCode>,
     decoder: Decoder,
     loss: Loss,
@@ -72,13 +94,43 @@ impl Columns {
             }
         }
         Ok(Columns {
-            codes,
+            by: Sides::Classes { codes, rows: rows.into(), counted: counted.into() },
             weights,
             margins: None,
-            rows: rows.into(),
-            counted: counted.into(),
             code: Arc::new(code),
             decoder,
+            loss,
+            c: 1.0,
+            rule,
+        })
+    }
+
+    /// Each label of sets on its own, with C = 1 over all rows, or over some of them.
+    pub(crate) fn of_sets(
+        data: &Dataset,
+        labels: &Labels,
+        loss: Loss,
+        rule: Intercept,
+        subset: Option<&Subset>,
+    ) -> Result<Columns> {
+        let sets = LabelSets::of(labels, data.targets())?;
+        let weight = |row: usize| match counts(subset, row) {
+            true => data.weights().map_or(1.0, |weights| weights[row]),
+            false => 0.0,
+        };
+        let (mut counted, mut all) = (vec![0; labels.len()], 0);
+        for (_, own) in sets.iter().enumerate().filter(|(row, _)| weight(*row) > 0.0) {
+            own.iter().for_each(|&label| counted[label as usize] += 1);
+            all += 1;
+        }
+        let plain = data.weights().is_none() && subset.is_none();
+        let weights = (!plain).then(|| (0..sets.len()).map(weight).collect());
+        Ok(Columns {
+            by: Sides::Sets { sets, counted: counted.into(), all },
+            weights,
+            margins: None,
+            code: Arc::new(OutputCode::OneVsRest { classes: labels.len() }),
+            decoder: Decoder::Sets { labels: labels.clone(), calibrated: false },
             loss,
             c: 1.0,
             rule,
@@ -92,8 +144,11 @@ impl Columns {
 
     /// All rows, those of one class side by side.
     pub(crate) fn by_class(&self) -> Vec<usize> {
-        let mut rows: Vec<usize> = (0..self.codes.len()).collect();
-        rows.sort_by_key(|&row| self.codes[row]);
+        let mut rows: Vec<usize> = (0..self.rows()).collect();
+        match &self.by {
+            Sides::Classes { codes, .. } => rows.sort_by_key(|&row| codes[row]),
+            Sides::Sets { sets, .. } => rows.sort_by_key(|&row| sets.row(row).first()),
+        }
         rows
     }
 
@@ -104,7 +159,10 @@ impl Columns {
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.codes.len()
+        match &self.by {
+            Sides::Classes { codes, .. } => codes.len(),
+            Sides::Sets { sets, .. } => sets.len(),
+        }
     }
 
     /// Whether scores have constant terms.
@@ -119,9 +177,13 @@ impl Columns {
 
     /// Number of constraints on the negative and on the positive side of a column.
     fn sides(&self, column: usize) -> (u64, u64) {
+        let counted = match &self.by {
+            Sides::Classes { counted, .. } => counted,
+            Sides::Sets { counted, all, .. } => return (all - counted[column], counted[column]),
+        };
         let (mut negative, mut positive) = (0, 0);
         self.code.each_in_column(column, |class, side| {
-            *(if side > 0 { &mut positive } else { &mut negative }) += self.counted[class];
+            *(if side > 0 { &mut positive } else { &mut negative }) += counted[class];
         });
         (negative, positive)
     }
@@ -137,13 +199,17 @@ impl Columns {
         }
     }
 
-    /// The loss of the rows of each class in a column whose weights are zero.
+    /// The loss of the rows of each class in a column whose weights are zero; of label sets, the loss of all rows.
     pub(crate) fn losses_at_zero(&self) -> Vec<f64> {
         let mut losses = vec![0.0; self.code.classes()];
-        for (row, &class) in self.codes.iter().enumerate() {
+        for row in 0..self.rows() {
             let weight = self.weights.as_ref().map_or(1.0, |weights| weights[row]);
             let margin = self.margins.as_ref().map_or(self.loss.margin(), |margins| margins[row]);
-            losses[class as usize] += self.c * weight * self.loss.value(margin);
+            let class = match &self.by {
+                Sides::Classes { codes, .. } => codes[row] as usize,
+                Sides::Sets { .. } => 0,
+            };
+            losses[class] += self.c * weight * self.loss.value(margin);
         }
         losses
     }
@@ -151,6 +217,9 @@ impl Columns {
     /// The objective of a column whose weights are zero, given these losses; 0 if it has nothing to learn.
     pub(crate) fn value_at_zero(&self, column: usize, losses: &[f64]) -> f64 {
         let mut value = 0.0;
+        if let (Sides::Sets { .. }, None) = (&self.by, self.constant(column)) {
+            return losses.first().copied().unwrap_or(0.0);
+        }
         if self.constant(column).is_none() {
             self.code.each_in_column(column, |class, _| value += losses[class]);
         }
@@ -162,23 +231,31 @@ impl Columns {
         if let Some(score) = self.constant(column) {
             return Column::Constant(score);
         }
+        let (codes, rows_of_classes) = match &self.by {
+            Sides::Classes { codes, rows, .. } => (codes, rows),
+            Sides::Sets { sets, .. } => {
+                let signs = (0..sets.len()).map(|row| if sets.has(row, column) { 1 } else { -1 }).collect();
+                let task = Binary::of_column(signs, self.weights.clone(), self.loss, self.has_constants());
+                return Column::Learned(task.with_cost(self.c), None);
+            }
+        };
         let mut side = vec![0; self.code.classes()];
         self.code.each_in_column(column, |class, sign| side[class] = sign);
         let rows = self.code.leaves_out(column).then(|| {
             let members = (0..side.len()).filter(|&class| side[class] != 0);
             let mut rows: Vec<usize> =
-                members.flat_map(|class| self.rows[class].iter().map(|&row| row as usize)).collect();
+                members.flat_map(|class| rows_of_classes[class].iter().map(|&row| row as usize)).collect();
             rows.sort_unstable();
             rows
         });
         let sign = |&class: &u32| side[class as usize];
         let (signs, weights): (Vec<i8>, Option<Arc<[f64]>>) = match &rows {
-            None => (self.codes.iter().map(sign).collect(), self.weights.clone()),
+            None => (codes.iter().map(sign).collect(), self.weights.clone()),
             Some(rows) => {
                 let weights = self.weights.as_ref().map(|weights| rows.iter().map(|&row| weights[row]).collect());
                 // As for a task over these rows alone, weights of 1 are none.
                 let weights = weights.filter(|weights: &Arc<[f64]>| weights.iter().any(|&weight| weight != 1.0));
-                (rows.iter().map(|&row| sign(&self.codes[row])).collect(), weights)
+                (rows.iter().map(|&row| sign(&codes[row])).collect(), weights)
             }
         };
         let margins = match (&self.margins, &rows) {
@@ -220,7 +297,7 @@ impl LearningTask for Columns {
 
     /// Each row counts once, whatever the number of columns, so that the mean form is that of one column.
     fn total_cost(&self) -> f64 {
-        let total = self.weights.as_ref().map_or(self.codes.len() as f64, |weights| weights.iter().sum());
+        let total = self.weights.as_ref().map_or(self.rows() as f64, |weights| weights.iter().sum());
         self.c * total
     }
 

@@ -12,17 +12,13 @@
 //! for rows left out. The constants b_m are absent, free, or penalised like weights. A number added to all of them
 //! changes no loss. The class with the largest score is predicted.
 //!
-//! **Rounding off the hinge.** Over a width δ the largest violation becomes
-//!
-//! ```text
-//! max over q   Σ_m (q_m v_m − δ q_m² / 2),   q ≥ 0,   Σ_m q_m ≤ 1        q_m = max(0, v_m − θ) / δ
-//! ```
-//! with the smallest θ ≥ 0 for which the q add up to at most 1. C_i·q is a feasible dual point of the hinge itself. On
-//! the classes with q > 0 the second derivative by v is the identity over δ, and minus its mean where θ > 0.
+//! **Rounding off the hinge.** The largest violation is rounded as in `task/largest.rs`. C_i·q is a feasible dual point of
+//! the hinge itself.
 //!
 //! References: Crammer & Singer, On the algorithmic implementation of multiclass kernel-based vector machines, JMLR 2
 //! (2001); Weston & Watkins, Support vector machines for multi-class pattern recognition, ESANN (1999).
 
+use super::super::largest::{RowPoint, rounded_largest};
 use super::super::{Curvature, Directions, LearningTask, Objective, Place, Roundable, Slopes, rounding_terms};
 use super::{ClassRows, ClassWeight, PART, rows_of_classes};
 use crate::certificate::Decoder;
@@ -302,49 +298,14 @@ impl Joint {
     /// [`Joint::row`] of the largest violation, rounded over a width.
     fn rounded_largest(&self, width: f64, row: usize, scores: &[f64], slopes: &mut [f64]) -> RowPoint {
         let class = self.class(row);
-        let violation = |m: usize| self.violation(row, scores, m);
-        let others = || (0..scores.len()).filter(|&m| m != class);
-        let sharp = others().map(violation).fold(0.0, f64::max);
-        // Σ max(0, v − θ) ≤ δ. The sum is convex and falls with θ, so that Newton's method from the left never overshoots.
-        let mut cut = (sharp - width).max(0.0);
-        loop {
-            let (sum, count) = others()
-                .map(violation)
-                .filter(|&v| v > cut)
-                .fold((0.0, 0.0), |(sum, count), v| (sum + (v - cut), count + 1.0));
-            if sum <= width || count == 0.0 {
-                break;
-            }
-            let next = cut + (sum - width) / count;
-            if next <= cut {
-                break;
-            }
-            cut = next;
-        }
-        let mut point = RowPoint { value: 0.0, rounding: [sharp, 0.0], kept: cut };
-        let mut own = 0.0;
         slopes.fill(0.0);
-        if cut == sharp && sharp > 0.0 {
-            // The width is below the last digit of the violation, and the hinge is not rounded.
-            let (worst, _) = self.largest(row, scores);
-            (slopes[worst], slopes[class]) = (1.0, -1.0);
-            let lost = 0.5 * width;
-            return RowPoint { value: sharp - lost, rounding: [sharp, lost], ..point };
-        }
-        // The shares add up to 1 above θ = 0, also where few digits are left of v − θ, and never to more.
-        let sum: f64 = others().map(|m| (violation(m) - cut).max(0.0)).sum();
-        let whole = if cut > 0.0 { sum } else { width.max(sum) };
-        for m in others() {
-            let v = violation(m);
-            if v > cut {
-                let share = (v - cut) / whole;
-                slopes[m] = share;
-                own -= share;
-                let lost = 0.5 * width * share * share;
-                point.value += share * v - lost;
-                point.rounding[1] += lost;
-            }
-        }
+        let mut own = 0.0;
+        let share = |m: usize, share: f64| {
+            slopes[m] = share;
+            own -= share;
+        };
+        let others = (0..scores.len()).filter(|&m| m != class);
+        let point = rounded_largest(width, others, |m| self.violation(row, scores, m), share);
         slopes[class] = own;
         point
     }
@@ -355,16 +316,6 @@ impl Joint {
         out.copy_from_slice(&at.scores[number * classes..(number + 1) * classes]);
         out.iter_mut().zip(at.thresholds).for_each(|(score, constant)| *score += constant);
     }
-}
-
-/// The value of a row without its cost, and what its second derivatives need.
-#[derive(Clone, Copy, Debug, Default)]
-struct RowPoint {
-    value: f64,
-    /// The sharp hinge, and by how much its dual exceeds that of the rounded one.
-    rounding: [f64; 2],
-    /// θ of the rounded hinge, or the logarithm of the sum of exponentials.
-    kept: f64,
 }
 
 /// The class with the largest score, the first of equal ones.

@@ -38,7 +38,7 @@ const MOST_STEPS: usize = 100;
 
 /// Sum of (z − θ)₊, and the number of positive terms.
 #[inline(always)]
-fn above(z: &[f64], theta: f64) -> (f64, f64) {
+pub(super) fn above(z: &[f64], theta: f64) -> (f64, f64) {
     let (mut sums, mut counts) = ([0.0; LANES], [0.0; LANES]);
     for z in z.as_chunks::<LANES>().0 {
         for lane in 0..LANES {
@@ -66,7 +66,7 @@ fn clipped(z: &[f64], inverse: f64, gamma: f64, limit: f64) -> (f64, f64) {
 
 /// The largest number of a list that is filled up; −∞ if there is none.
 #[inline(always)]
-pub(super) fn highest(z: &[f64]) -> f64 {
+pub(crate) fn highest(z: &[f64]) -> f64 {
     let mut highest = [f64::NEG_INFINITY; LANES];
     for z in z.as_chunks::<LANES>().0 {
         for lane in 0..LANES {
@@ -120,14 +120,14 @@ fn solve_block_here(form: BlockForm, z: &mut [f64], q: f64, cost: f64, near: f64
 }
 
 #[inline(always)]
-fn scale(z: &mut [f64], theta: f64, factor: f64) {
+pub(super) fn scale(z: &mut [f64], theta: f64, factor: f64) {
     z.iter_mut().for_each(|z| *z = if *z > theta { (*z - theta) * factor } else { 0.0 });
 }
 
 /// Takes off what rounding put above the limit: with a small q·C, θ is so near to the largest violation that their
 /// difference has few digits. If it has none, the class with the largest violation gets all of C.
 #[inline(always)]
-fn keep_within(a: &mut [f64], limit: f64, top: Option<usize>) {
+pub(super) fn keep_within(a: &mut [f64], limit: f64, top: Option<usize>) {
     let mut sums = [0.0; LANES];
     for a in a.as_chunks::<LANES>().0 {
         for lane in 0..LANES {
@@ -147,7 +147,7 @@ fn keep_within(a: &mut [f64], limit: f64, top: Option<usize>) {
 
 /// The root of Σ (z − θ)₊ = right(θ), where the right side rises, and is concave. It returns its value and its slope.
 #[inline(always)]
-fn root(z: &[f64], top: f64, limit: f64, near: f64, right: impl Fn(f64) -> (f64, f64)) -> f64 {
+pub(super) fn root(z: &[f64], top: f64, limit: f64, near: f64, right: impl Fn(f64) -> (f64, f64)) -> f64 {
     // Left of the root: there the left side is at least qC.
     let left = if limit.is_finite() { (top - limit).max(0.0) } else { 0.0 };
     let mut theta = if near > left && near < top { near } else { left };
