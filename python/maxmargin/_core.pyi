@@ -394,6 +394,10 @@ class Progress:
         """(objective − lower bound) / objective."""
 
     @property
+    def held_out(self) -> float | None:
+        """The measure of held-out data, if there are any."""
+
+    @property
     def coef(self) -> _Float:
         """The weights of that model."""
 
@@ -481,8 +485,12 @@ def train_oracle(
     name: str,
     threads: int = 1,
     callback: Callable[[Progress], object] | None = None,
+    start: Model | None = None,
 ) -> tuple[Model, int, float]:
-    """Train a model of an oracle and its examples. Returns the model, the number of searches and the seconds they took."""
+    """Train a model of an oracle and its examples, from another one if it is given.
+
+    Returns the model, the number of searches and the seconds they took.
+    """
 
 def verify_oracle(given: Any, model: Model, threads: int = 1) -> tuple[float, float | None, float | None]:
     """Recompute objective, lower bound and gap of a model of an oracle. Raises an error if they do not hold."""

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core, arrays, outputs
-from .estimator import HARD_MARGINS, MOST, Callback, MarginEstimator, Reals, number, one_of, whole_or_not_at_all
+from .estimator import HARD_MARGINS, MOST, Callback, MarginEstimator, Reals, number, one_of, switch, whole_or_not_at_all
 
 SOLVERS = (
     "auto",
@@ -201,17 +201,37 @@ class _Calls:
         return shown if len(shown) <= 80 else f"{shown[:77]}..."
 
 
+def _paired(name: str, inputs: Any, other: str, outputs: Any) -> tuple[list[Any], list[Any]]:
+    """Inputs and their right outputs, of which there must be as many."""
+    inputs, truths = _listed(name, inputs), _listed(other, outputs)
+    if len(inputs) != len(truths):
+        raise ValueError(f"{name} has {len(inputs)} inputs, and {other} has {len(truths)} outputs")
+    if not inputs:
+        raise ValueError(f"{name} has no inputs: give at least one example")
+    return inputs, truths
+
+
 class _Given:
     """Examples in the form that the core takes."""
 
-    def __init__(self, oracle: Any, X: Any, Y: Any, sample_weight: Any = None, checking: bool = False) -> None:
-        inputs, truths = _listed("X", X), _listed("Y", Y)
-        if len(inputs) != len(truths):
-            raise ValueError(f"X has {len(inputs)} inputs, and Y has {len(truths)} outputs")
-        if not inputs:
-            raise ValueError("X has no inputs: give at least one example")
-        self.calls = _Calls(oracle, inputs, truths, checking)
-        self.outputs = self.calls.coded
+    def __init__(
+        self,
+        oracle: Any,
+        X: Any,
+        Y: Any,
+        sample_weight: Any = None,
+        checking: bool = False,
+        eval_set: tuple[Any, Any] | None = None,
+    ) -> None:
+        inputs, truths = _paired("X", X, "Y", Y)
+        others: tuple[list[Any], list[Any]] = ([], [])
+        if eval_set is not None:
+            if not (isinstance(eval_set, tuple | list) and len(eval_set) == 2):
+                raise TypeError("eval_set must be a tuple of held-out inputs and their right outputs")
+            others = _paired("the X of eval_set", eval_set[0], "the Y of eval_set", eval_set[1])
+        self.calls = _Calls(oracle, inputs + others[0], truths + others[1], checking)
+        self.outputs = self.calls.coded[: len(inputs)]
+        self.held_out = self.calls.coded[len(inputs) :]
         self.dimension = self.calls.dimension
         weights = arrays.weights("sample_weight", sample_weight, len(inputs))
         self.weights = None if weights is None else weights.tolist()
@@ -292,6 +312,8 @@ class StructuredSVM(MarginEstimator):
         Whether progress is printed to standard error.
     callback : callable or None, default=None
         Called with a :class:`Progress` after each pass. If it returns true, training stops.
+    warm_start : bool, default=False
+        Whether `fit` continues from the fitted model. The examples must be the same; `C`, `tol` and `max_iter` may differ.
 
     Attributes
     ----------
@@ -340,6 +362,7 @@ class StructuredSVM(MarginEstimator):
 
     oracle: Any
     rescale: str
+    warm_start: bool
 
     n_calls_: int
     oracle_seconds_: float
@@ -357,11 +380,14 @@ class StructuredSVM(MarginEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 
     @whole_or_not_at_all
-    def fit(self, X: Any, Y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, *, eval_set: tuple[Any, Any] | None = None
+    ) -> Self:
         """Learn from inputs and their right outputs.
 
         An exception of the oracle ends the training and is raised as it is. Ctrl-C interrupts the oracle.
@@ -375,6 +401,9 @@ class StructuredSVM(MarginEstimator):
             if the oracle has methods `encode` and `decode`.
         sample_weight : array-like of shape (n_examples,), optional
             Weight of each example.
+        eval_set : tuple of inputs and their right outputs, optional
+            Held-out examples. Training stops when the mean loss of what is predicted for them gets worse, and the best
+            model is kept; each :class:`Progress` has that loss.
 
         Returns
         -------
@@ -394,17 +423,18 @@ class StructuredSVM(MarginEstimator):
             del settings["c"]
         if self.max_iter is not None:
             settings["max-passes"] = number("max_iter", self.max_iter, at_least=1, at_most=MOST, whole=True)
-        given = self._given(X, Y, sample_weight)
+        if eval_set is not None:
+            settings["early-stopping"] = "validation"
+        start = getattr(self, "model_", None) if switch("warm_start", self.warm_start) else None
+        given = _Given(self.oracle, X, Y, sample_weight, eval_set=eval_set)
         name, threads, watch = type(self.oracle).__name__, self._threads(), self._watch()
         model, self.n_calls_, self.oracle_seconds_ = _core.train_oracle(
-            given, json.dumps(settings), name, threads, watch
+            given, json.dumps(settings), name, threads, watch, start
         )
         self._state(model)
-        self._warn_unless_converged()
+        if eval_set is None:
+            self._warn_unless_converged()
         return self
-
-    def _given(self, X: Any, Y: Any, sample_weight: Any) -> _Given:
-        return _Given(self.oracle, X, Y, sample_weight)
 
     def _state(self, model: _core.Model) -> None:
         """Sets the attributes that follow from a model."""
@@ -438,7 +468,8 @@ class StructuredSVM(MarginEstimator):
         """
         check_is_fitted(self, "model_")
         self._needs_y(Y)
-        return _core.verify_oracle(self._given(X, Y, sample_weight), self.model_, self._threads())
+        given = _Given(self.oracle, X, Y, sample_weight)
+        return _core.verify_oracle(given, self.model_, self._threads())
 
     def dumps(self) -> bytes:
         """The model as the content of a model file, without the code of the oracle."""

@@ -51,6 +51,9 @@ pub(crate) struct Progress {
     /// (objective − lower bound) / objective.
     #[pyo3(get)]
     gap: Option<f64>,
+    /// The measure of held-out data, if there are any.
+    #[pyo3(get)]
+    held_out: Option<f64>,
     weights: Vec<f64>,
 }
 
@@ -115,9 +118,10 @@ struct Relay {
 impl Observer for Relay {
     fn report(&mut self, event: &Event<'_>) -> ControlFlow<()> {
         let message = match event {
-            Event::Pass { pass, objective, lower_bound, weights, .. } => Message::Progress(Progress {
+            Event::Pass { pass, objective, lower_bound, weights, held_out, .. } => Message::Progress(Progress {
                 iteration: *pass,
                 objective: *objective,
+                held_out: *held_out,
                 lower_bound: *lower_bound,
                 gap: lower_bound.map(|bound| relative_gap(*objective, bound)),
                 weights: weights.to_vec(),

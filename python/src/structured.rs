@@ -12,6 +12,7 @@ use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::{Cancel, Event, Observer};
 use maxmargin::settings::{Settings, TaskSettings};
 use maxmargin::structured::{Encoded, Examples, Features, Oracle};
+use maxmargin::train::HeldOut;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -170,10 +171,12 @@ pub(crate) struct Given {
     outputs: Vec<Vec<u8>>,
     dimension: usize,
     weights: Option<Vec<f64>>,
+    /// The right outputs of further inputs, which are numbered after those of the examples.
+    held_out: Vec<Vec<u8>>,
 }
 
 impl Given {
-    /// Runs a job over the examples. An exception of the oracle is raised as it is.
+    /// Runs a job over the examples. An exception of the oracle is raised as it is, also by a job that goes on without it.
     fn job<T: Send>(
         self,
         py: Python<'_>,
@@ -181,7 +184,7 @@ impl Given {
         callback: Option<&Py<PyAny>>,
         work: impl FnOnce(&Examples<Called>, &mut dyn Observer, &Cancel) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let Given { calls, outputs, dimension, weights } = self;
+        let Given { calls, outputs, dimension, weights, held_out: _ } = self;
         let raised: Arc<Mutex<Option<(usize, PyErr)>>> = Arc::default();
         let interrupt = calls.clone_ref(py);
         let oracle = Called { calls, prepared: Mutex::default(), raised: Arc::clone(&raised) };
@@ -198,7 +201,7 @@ impl Given {
         // After Ctrl-C or an exception of the callback, the one in the oracle is only the way to end it.
         let stopped = interrupt.bind(py).getattr("stopped")?.is_truthy()?;
         match (outcome, raised) {
-            (Err(_), Some((_, exception))) if !stopped => Err(exception),
+            (_, Some((_, exception))) if !stopped => Err(exception),
             (outcome, _) => outcome,
         }
     }
@@ -229,21 +232,34 @@ fn named(text: &str, name: &str) -> Result<Settings> {
     Ok(settings)
 }
 
-/// Train a model of an oracle and its examples. Returns the model, the number of searches and the seconds they took.
+/// Train a model of an oracle and its examples, from another one if it is given. Returns the model, the number of searches
+/// and the seconds they took.
 #[pyfunction]
-#[pyo3(signature = (given, settings, name, threads = 1, callback = None))]
+#[pyo3(signature = (given, settings, name, threads = 1, callback = None, start = None))]
 pub(crate) fn train_oracle(
     py: Python<'_>,
-    given: Given,
+    mut given: Given,
     settings: &str,
     name: &str,
     threads: usize,
     callback: Option<Py<PyAny>>,
+    start: Option<&Model>,
 ) -> PyResult<(Model, u64, f64)> {
     let settings = named(settings, name).or_raise()?;
+    let start = start.map(|start| &start.model);
+    let held_out: Vec<Coded> = std::mem::take(&mut given.held_out).into_iter().map(Coded).collect();
     let (trained, calls, seconds) = given.job(py, threads, callback.as_ref(), |examples, observer, cancel| {
+        let start = start.map(|model| model.start_for(examples.data(), &settings)).transpose()?;
+        let inputs: Vec<usize> = (examples.len()..).take(held_out.len()).collect();
+        let measure = |model: &maxmargin::model::Model| {
+            let loss = examples.mean_loss(model.scorer.weights()?, &inputs, &held_out);
+            // The exception is raised in the end.
+            loss.inspect_err(|_| cancel.abandon()).ok()
+        };
+        let held_out = HeldOut { measure: &measure, higher_is_better: false };
+        let held_out = (!inputs.is_empty()).then_some(held_out);
         let mut counting = Counting { inner: observer, calls: 0, seconds: 0.0 };
-        let trained = examples.train(&settings, &mut counting, cancel)?;
+        let trained = examples.train_from(&settings, start.as_ref(), held_out, &mut counting, cancel)?;
         Ok((trained, counting.calls, counting.seconds))
     })?;
     Ok((Model::without_reading(trained), calls, seconds))

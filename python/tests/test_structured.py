@@ -367,6 +367,46 @@ def test_a_saved_model_is_loaded_with_its_oracle(tmp_path):
         StructuredSVM.loads(other, oracle=Classes())
 
 
+def test_training_continues_from_the_fitted_model():
+    X, Y = rows()
+    rough = StructuredSVM(Classes(), tol=0.1, warm_start=True).fit(X, Y)
+    calls = rough.n_calls_
+    assert rough.gap_ > 1e-6
+    rough.set_params(tol=1e-6).fit(X, Y)
+    anew = StructuredSVM(Classes(), tol=1e-6).fit(X, Y)
+    assert rough.gap_ <= 1e-6 and rough.objective_ == pytest.approx(anew.objective_, rel=2e-6)
+    assert rough.n_calls_ < anew.n_calls_ + calls
+    with pytest.raises(MaxmarginError, match="other data"):
+        rough.fit(X[:-1], Y[:-1])
+
+
+@pytest.mark.parametrize("solver", ["auto", "averaged-sgd"])
+def test_held_out_examples_stop_the_training(solver):
+    (X, Y), held_out = rows(), rows(40, seed=3)
+    judged = []
+    model = StructuredSVM(
+        Classes(), C=1000, solver=solver, callback=lambda progress: judged.append(progress.held_out)
+    ).fit(X, Y, eval_set=held_out)
+    assert len(judged) > 2 and None not in judged
+    assert model.score(*held_out) == pytest.approx(1 - min(judged))
+    model.verify(X, Y)
+
+
+def test_faults_of_held_out_examples_are_named():
+    X, Y = rows()
+    with pytest.raises(ValueError, match="X of eval_set has 2 inputs, and the Y of eval_set has 1 outputs"):
+        StructuredSVM(Classes()).fit(X, Y, eval_set=(X[:2], Y[:1]))
+    with pytest.raises(TypeError, match="eval_set must be a tuple"):
+        StructuredSVM(Classes()).fit(X, Y, eval_set=X)
+
+    class Stumbling(Classes):
+        def predict(self, x, w):
+            raise ZeroDivisionError("a fault of predict")
+
+    with pytest.raises(ZeroDivisionError, match="a fault of predict"):
+        StructuredSVM(Stumbling()).fit(X, Y, eval_set=(X, Y))
+
+
 def test_clone_parameters_pickle_and_copies_work():
     X, Y = rows(40)
     model = StructuredSVM(Classes(), C=3.0, n_jobs=2).fit(X, Y)

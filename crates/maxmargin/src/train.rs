@@ -116,7 +116,20 @@ pub fn train_own(
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<Trained> {
-    Training { poses, data, settings, start: None, held_out: None, polishes: true }.run(observer, cancel)
+    train_own_from(poses, data, settings, None, None, observer, cancel)
+}
+
+/// Trains a model of your own task as [`train_from`] does.
+pub fn train_own_from(
+    poses: &dyn Poses,
+    data: &Dataset,
+    settings: &Settings,
+    start: Option<&Start>,
+    held_out: Option<HeldOut<'_>>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Trained> {
+    Training { poses, data, settings, start, held_out, polishes: true }.run(observer, cancel)
 }
 
 /// The solver for data of this shape, or an error if the combination of task, loss and solver is not supported. It may

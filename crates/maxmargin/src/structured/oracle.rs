@@ -311,6 +311,18 @@ impl<O: Oracle> Examples<O> {
         &self.data
     }
 
+    /// The mean loss of what these weights predict for other inputs, whose right outputs are known.
+    pub fn mean_loss(&self, weights: &[f64], inputs: &[O::Input], outputs: &[O::Output]) -> Result<f64> {
+        let oracle = self.oracle();
+        oracle.prepare(weights)?;
+        let count = inputs.len().min(outputs.len());
+        let sums = parallel::try_map(count.div_ceil(RUN), |job| {
+            let examples = job * RUN..((job + 1) * RUN).min(count);
+            examples.map(|at| oracle.loss(&outputs[at], &oracle.predict(&inputs[at], weights)?)).sum::<Result<f64>>()
+        })?;
+        Ok(sums.iter().sum::<f64>() / count.max(1) as f64)
+    }
+
     /// The features of an output of an example.
     pub(crate) fn features(&self, example: usize, y: &O::Output) -> Result<Features> {
         self.inner.features(example, y)

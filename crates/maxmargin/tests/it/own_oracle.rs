@@ -197,6 +197,63 @@ fn all_solvers_agree_on_the_example() {
 }
 
 #[test]
+fn training_continues_from_a_model_and_proves_the_same_optimum() {
+    let examples = examples(30, 6);
+    for solver in [Solver::FrankWolfe, Solver::CuttingPlane] {
+        let rough = Settings { tolerance: 0.1, ..settings(solver) };
+        let first = examples.train(&rough, &mut Silent, &Cancel::new()).expect("trains");
+        let fine = Settings { tolerance: 1e-6, ..settings(solver) };
+        let start = first.model.start_for(examples.data(), &fine).expect("a start");
+        let resumed = examples.train_from(&fine, Some(&start), None, &mut Silent, &Cancel::new()).expect("trains");
+        let anew = examples.train(&fine, &mut Silent, &Cancel::new()).expect("trains");
+        assert!(resumed.trace.len() < anew.trace.len(), "{solver:?}");
+        let (resumed, anew) = (resumed.model.certificate, anew.model.certificate);
+        assert!(resumed.converged && anew.converged, "{solver:?}");
+        assert!((resumed.objective - anew.objective).abs() <= 2e-6 * anew.objective, "{resumed:?} {anew:?}");
+    }
+}
+
+#[test]
+fn held_out_examples_stop_the_training_at_their_best_pass() {
+    use maxmargin::run::Event;
+    use maxmargin::solve::{EarlyStopping, Stop};
+    use maxmargin::train::HeldOut;
+    use std::ops::ControlFlow;
+    let (examples, (_, others)) = (examples(20, 7), searches(40, 8));
+    let truths: Vec<Vec<u32>> = {
+        let (oracle, inputs) = searches(40, 8);
+        inputs.iter().map(|found| right(&oracle, found)).collect()
+    };
+    let judge = Examples::new(searches(40, 8).0, 2 * LEVELS, others.clone(), truths.clone()).expect("examples");
+    let measure = |model: &Model| judge.mean_loss(model.scorer.weights()?, &others, &truths).ok();
+    let mut settings = Settings { regularisation: Regularisation::C(100.0), ..settings(Solver::FrankWolfe) };
+    settings.stochastic.early_stopping = EarlyStopping::Validation;
+    let mut judged = Vec::new();
+    let mut watch = |event: &Event<'_>| {
+        if let Event::Pass { held_out, .. } = event {
+            judged.push(held_out.expect("judged"));
+        }
+        ControlFlow::Continue(())
+    };
+    let held_out = HeldOut { measure: &measure, higher_is_better: false };
+    let trained =
+        examples.train_from(&settings, None, Some(held_out), &mut watch, &Cancel::new()).expect("trains");
+    let least = judged.iter().copied().fold(f64::INFINITY, f64::min);
+    assert_eq!(measure(&trained.model), Some(least), "{judged:?}");
+    assert_eq!(trained.stop, Stop::EarlyStopped);
+
+    // The mean loss of its own inputs, one by one.
+    let weights = trained.model.scorer.weights().expect("weights");
+    let losses = others.iter().zip(&truths).map(|(x, y)| {
+        let found = judge.oracle().predict(x, weights).expect("a choice");
+        judge.oracle().loss(y, &found).expect("a loss")
+    });
+    assert!((losses.sum::<f64>() / 40.0 - least).abs() < 1e-12);
+    let error = examples.train(&settings, &mut Silent, &Cancel::new()).expect_err("nothing to judge by");
+    assert_eq!(error.code(), Code::BadSetting);
+}
+
+#[test]
 fn the_guide_shows_this_oracle_and_it_is_short() {
     let (here, guide) = (include_str!("own_oracle.rs"), include_str!("../../../../docs/own-oracle.md"));
     for line in here.lines().filter(|line| line.starts_with("use maxmargin::")) {

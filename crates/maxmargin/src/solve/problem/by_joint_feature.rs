@@ -9,7 +9,7 @@ use crate::data::{Dense, Design, Matrix, Scale, Scaling};
 use crate::error::{Code, Error, Result};
 use crate::run::{Cancel, Event, Observer};
 use crate::settings::Settings;
-use crate::solve::{CurvedRisk, Machine, Sampled, Solution, Start};
+use crate::solve::{CurvedRisk, Machine, Referee, Sampled, Solution, Start};
 use crate::structured::Structure;
 use crate::task::{Abilities, Intercept, LearningTask};
 use std::ops::ControlFlow;
@@ -88,9 +88,11 @@ impl Problem for ByJointFeature {
     fn solve(&self, run: &mut Run<'_>) -> Result<Solution> {
         let rows = self.rows(run.design)?;
         let start = run.start.map(|start| {
-            let Start { weights, outputs, .. } = start.clone();
-            Start { thresholds: weights, outputs, ..Start::default() }
+            let Start { weights, outputs, cuts, .. } = start.clone();
+            Start { thresholds: weights, outputs, cuts, ..Start::default() }
         });
+        let measure = run.referee.map(|referee| move |_: &[f64], shared: &[f64]| (referee.measure)(shared, &[]));
+        let referee = run.referee.zip(measure.as_ref()).map(|(referee, measure)| Referee { measure, ..*referee });
         let mut observer = Exchanging(&mut *run.observer);
         let mut inner = Run {
             data: run.data,
@@ -101,7 +103,7 @@ impl Problem for ByJointFeature {
             for_model: run.for_model,
             polishes: run.polishes,
             machine: None,
-            referee: None,
+            referee: referee.as_ref(),
             observer: &mut observer,
             cancel: run.cancel,
         };

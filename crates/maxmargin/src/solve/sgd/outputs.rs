@@ -78,6 +78,10 @@ pub(super) trait Losses: Sync {
     fn at(&self, example: usize, at: Scores<'_>, work: (&mut Vec<u32>, &mut Vec<f64>)) -> Result<(Plane, f64)>;
     /// The objective, in which C weighs the sum.
     fn objective(&self, design: &Design, point: (&[f64], &[f64]), cancel: &Cancel) -> Result<f64>;
+    /// The most that the slope of an example's loss changes along a unit of scores, or none if slopes are bounded.
+    fn most_curved(&self) -> Option<f64> {
+        None
+    }
     /// Searches made, and the seconds they took.
     fn searches(&self) -> Option<(u64, f64)> {
         None
@@ -166,6 +170,10 @@ impl Losses for Classes<'_> {
     fn objective(&self, design: &Design, point: (&[f64], &[f64]), cancel: &Cancel) -> Result<f64> {
         objective_of_classes(self.joint, design, point, self.rule, cancel)
     }
+
+    fn most_curved(&self) -> Option<f64> {
+        self.joint.most_curved()
+    }
 }
 
 /// What does not change during a run.
@@ -179,6 +187,9 @@ struct Fixed<'a> {
     total: f64,
     /// By what an example's cost is multiplied, so that the mean is 1.
     share: f64,
+    /// The longest rate of Pegasos, whose first ones are otherwise too long for slopes without a bound: beyond it, a step
+    /// can move an example farther from its margin.
+    longest: f64,
     buffers: Spare<Buffers>,
 }
 
@@ -224,7 +235,13 @@ impl StochasticDescent {
         let shared = if free { 0 } else { task.shared() };
         with_rows!(design.matrix(), rows => {
             let space = Laid { rows: ScaledRows::new(design, rows), outputs, shared };
-            let fixed = Fixed { task, space: &space, outputs, free, total, share, buffers: Spare::default() };
+            let longest = task.most_curved().map_or(f64::INFINITY, |curved| {
+                let constant = if shared == 0 { 0.0 } else { 1.0 };
+                let squares = |example| task.rows(example).map(|row| space.rows.square(row) + constant).sum::<f64>();
+                let steepest = |&example: &usize| share * task.cost(example) * squares(example);
+                1.0 / (curved * counting.iter().map(steepest).fold(0.0, f64::max))
+            });
+            let fixed = Fixed { task, space: &space, outputs, free, total, share, longest, buffers: Spare::default() };
             self.run_outputs(&fixed, design, &counting, referee, observer, cancel)
         })
     }
@@ -274,12 +291,12 @@ impl StochasticDescent {
 
     fn looped(&self, fixed: &Fixed<'_>, rate: f64, averaging: Averaging, radius: f64) -> Loop {
         let lambda = 1.0 / fixed.total;
-        let (schedule, averaged) = match self.method {
-            Stepping::Pegasos => (Schedule::Inverse, true),
-            method => (self.schedule, method == Stepping::AveragedSgd),
+        let (schedule, averaged, longest) = match self.method {
+            Stepping::Pegasos => (Schedule::Inverse, true, fixed.longest),
+            method => (self.schedule, method == Stepping::AveragedSgd, f64::INFINITY),
         };
         Loop {
-            rates: Rates { schedule, rate, lambda, averaged, longest: f64::INFINITY },
+            rates: Rates { schedule, rate, lambda, averaged, longest },
             averaging,
             batch: self.batch.max(1),
             radius: self.project.then_some(radius),

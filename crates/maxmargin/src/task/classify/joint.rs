@@ -215,6 +215,15 @@ impl Joint {
         self.row(row, scores, slopes).value
     }
 
+    /// The most that the slope of a row's loss changes along a unit of scores, without its cost, or none if slopes are
+    /// bounded. For the sum over k − 1 pairs of classes that is k times the curvature of one.
+    pub(crate) fn most_curved(&self) -> Option<f64> {
+        match (self.form, self.curve) {
+            (JointForm::Sum, Curve::Sharp(Loss::SquaredHinge)) => Some(2.0 * self.classes() as f64),
+            _ => None,
+        }
+    }
+
     /// The derivative of the loss of a row by each score, without its cost.
     pub(crate) fn slopes(&self, row: usize, scores: &[f64], slopes: &mut [f64]) {
         self.row(row, scores, slopes);
