@@ -336,7 +336,10 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
                 let owners = Task::ALL.into_iter().filter(|other| other.profile().setting(name).is_some());
                 let owners: Vec<&str> = owners.map(Task::name).collect();
                 let remedy = error.remedy().expect("a remedy");
-                assert!(remedy.ends_with(&format!("it is for {}", owners.join(" and "))), "{what}: {remedy}");
+                assert!(
+                    remedy.ends_with(&format!("it is for {}", crate::wording::all_of(&owners))),
+                    "{what}: {remedy}"
+                );
             }
             looked_at += 1;
         }
