@@ -291,8 +291,11 @@ impl ClassificationLearner {
             if let Some(own) = trial.form.descent_mut() {
                 *own = descent;
             }
-            let cost = trial.learn_from(data, rows.clone());
-            match cost.and_then(|()| trial.cost(data, rows.clone(), descent.lambda())) {
+            let costs = descent.parts(rows.clone()).into_iter().map(|part| {
+                trial.learn_from(data, part)?;
+                trial.cost(data, rows.clone(), descent.lambda())
+            });
+            match costs.sum::<Result<f64>>() {
                 Ok(cost) => cost,
                 // Numbers that overflow only tell that the rate is too large.
                 Err(error) => {
