@@ -8,8 +8,8 @@ use maxmargin::error::Result;
 use maxmargin::loss::Loss;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{ClassifySettings, Regularisation, Settings, Solver};
-use maxmargin::task::Intercept;
 use maxmargin::stream::learner;
+use maxmargin::task::Intercept;
 use maxmargin::train::train;
 use maxmargin_io::{ReadOptions, read};
 
