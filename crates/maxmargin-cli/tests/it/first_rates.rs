@@ -12,6 +12,7 @@ use maxmargin::stream::learner;
 use maxmargin::task::Intercept;
 use maxmargin::train::train;
 use maxmargin_io::{ReadOptions, read};
+use std::io::Write as _;
 
 const LAMBDA: f64 = 1e-4;
 
@@ -21,7 +22,7 @@ fn rates() -> impl Iterator<Item = f64> {
 }
 
 fn seeds() -> u64 {
-    std::env::var("MAXMARGIN_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(2)
+    std::env::var("MAXMARGIN_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1)
 }
 
 fn a9a() -> Option<Dataset> {
@@ -52,13 +53,14 @@ fn compare(name: &str, mut excess: impl FnMut(u64, Option<f64>) -> f64) {
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (worst, middle) = (ratios[ratios.len() - 1], ratios[ratios.len() / 2]);
     let above = ratios.iter().filter(|(ratio, _)| *ratio > 2.0).count();
-    eprintln!(
-        "{name}: {} seeds, excess over that of the best rate: median {:.2}, worst {:.2} (best excess {:.5}), {above} above 2",
+    let said = writeln!(
+        std::io::stderr(),
+        "{name}: {} seeds, the cost above the optimum beside that of the best rate: median {:.2}, worst {:.2}, {above} above 2",
         ratios.len(),
         middle.0,
         worst.0,
-        worst.1,
     );
+    said.expect("standard error");
     assert!(worst.0 <= 2.0, "{name}: {ratios:?}");
 }
 

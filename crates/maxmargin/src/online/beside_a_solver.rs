@@ -29,16 +29,23 @@ fn referee(start: &[f64], constraints: &[Constraint], slacks: usize, (c, squared
     for (at, constraint) in constraints.iter().enumerate() {
         let mut reached = 0.0;
         for &(column, value) in &constraint.entries {
-            (i.push(at), j.push(column), v.push(-value));
+            i.push(at);
+            j.push(column);
+            v.push(-value);
             reached += value * start[column];
         }
         if slacks > 0 {
-            (i.push(at), j.push(dim + constraint.slack), v.push(-1.0));
+            i.push(at);
+            j.push(dim + constraint.slack);
+            v.push(-1.0);
         }
         right.push(reached - constraint.margin);
     }
     for slack in 0..slacks {
-        (i.push(constraints.len() + slack), j.push(dim + slack), v.push(-1.0), right.push(0.0));
+        i.push(constraints.len() + slack);
+        j.push(dim + slack);
+        v.push(-1.0);
+        right.push(0.0);
     }
     let variables = dim + slacks;
     let a = CscMatrix::new_from_triplets(right.len(), variables, i, j, v);

@@ -9,8 +9,10 @@
 //!
 //! **The first rate** η₀ is found on the first examples, if it is not given: trials at rates that differ by factors of
 //! two, each from the current point over the same examples, judged by the regularised loss on them. An average is judged at
-//! the end, the noisy last point at four moments of the last quarter. On request the rate is found anew after a number of
-//! steps; the schedule then starts again.
+//! the end, the noisy last point at four moments of the last quarter. A stream goes on after its first examples, and the
+//! best rate falls with the length of a run: half of the rate is taken, unless the stream ends within them. On request the
+//! rate is found anew after a number of steps; the schedule then starts again. docs/decisions/first-rates.md has
+//! measurements.
 
 use super::state::OnlineState;
 use crate::data::Scale;
@@ -176,14 +178,15 @@ impl Descent {
         ends.map(|end| std::mem::replace(&mut start, end)..end).filter(|part| !part.is_empty()).collect()
     }
 
-    /// Finds the first rate before a step. `cost` is the regularised loss on the sample after a trial with given steps.
-    pub(crate) fn calibrate(&mut self, step: u64, mut cost: impl FnMut(Descent) -> f64) {
+    /// Finds the first rate before a step. `whole` says whether the sample has as many examples as were wanted; `cost` is
+    /// the regularised loss on it after a trial with given steps.
+    pub(crate) fn calibrate(&mut self, step: u64, whole: bool, mut cost: impl FnMut(Descent) -> f64) {
         let trial = Descent { unknown: false, recalibrate: None, since: step, ..*self };
         let rate = least_patiently(&mut |rate| {
             let cost = cost(Descent { rates: Rates { rate, ..trial.rates }, ..trial });
             if cost.is_finite() { cost } else { f64::INFINITY }
         });
-        (self.rates.rate, self.since, self.unknown) = (rate, step, false);
+        (self.rates.rate, self.since, self.unknown) = (if whole { 0.5 * rate } else { rate }, step, false);
     }
 
     /// Puts the first rate and the start of the schedule into a state.

@@ -413,8 +413,9 @@ impl OrdinalLearner {
     /// Finds a first rate by trials on these rows.
     fn calibrate(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
         let Rule::Gradient(mut descent) = self.rule else { return Ok(()) };
+        let whole = rows.len() >= self.wanted();
         let (start, mut failed) = (self.clone(), None);
-        descent.calibrate(self.tally.steps, |descent| {
+        descent.calibrate(self.tally.steps, whole, |descent| {
             let mut trial = OrdinalLearner { rule: Rule::Gradient(descent), ..start.clone() };
             let costs = descent.parts(rows.clone()).into_iter().map(|part| {
                 trial.learn_from(data, part)?;

@@ -356,7 +356,7 @@ impl RankingLearner {
         let Rule::Gradient(mut descent) = self.rule else { return Ok(()) };
         data.matrix().check(0..data.rows())?;
         self.point.grow(data.cols());
-        let start = self.clone();
+        let (start, whole) = (self.clone(), examples.len() >= self.wanted());
         let trial = |descent: Descent| {
             let mut trial = RankingLearner { rule: Rule::Gradient(descent), ..start.clone() };
             let costs = descent.parts(examples.clone()).into_iter().map(|part| {
@@ -365,7 +365,7 @@ impl RankingLearner {
             });
             costs.sum::<Result<f64>>().unwrap_or(f64::INFINITY)
         };
-        descent.calibrate(self.tally.steps, trial);
+        descent.calibrate(self.tally.steps, whole, trial);
         self.rule = Rule::Gradient(descent);
         Ok(())
     }

@@ -47,6 +47,9 @@ const LAMBDAS: [f64; 4] = [1e-6, 1e-5, 1e-4, 1e-3];
 const MEASURED: [Metric; 4] =
     [Metric::LabelRankingAveragePrecision, Metric::RankingLoss, Metric::HammingLoss, Metric::F1Micro];
 
+/// A method, its C or λ, what is measured, and rows a second.
+type Found = (&'static str, Option<f64>, Vec<f64>, Option<f64>);
+
 pub(super) fn run(
     arguments: &ReproduceArguments,
     report: &mut Report,
@@ -118,7 +121,7 @@ fn on(
     let stream = shuffled(&all, seed, |_| true)?;
     let part = shuffled(&all, seed, |row| row % 5 != 4)?;
     let judged = shuffled(&all, seed, |row| row % 5 == 4)?;
-    let mut found: Vec<(&'static str, Option<f64>, Vec<f64>, Option<f64>)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     for (method, given) in STREAMS {
         let mut best: Option<(f64, f64)> = None;
         let amounts = if given.contains(&("solver", "passive-aggressive")) { COSTS } else { LAMBDAS };
@@ -140,12 +143,7 @@ fn on(
 }
 
 /// Prints a table, adds it to the report, and returns the rows of `--json`.
-fn told(
-    (name, title): (&str, &str),
-    found: &[(&'static str, Option<f64>, Vec<f64>, Option<f64>)],
-    report: &mut Report,
-    console: &Console,
-) -> Result<Vec<Row>> {
+fn told((name, title): (&str, &str), found: &[Found], report: &mut Report, console: &Console) -> Result<Vec<Row>> {
     let names: Vec<String> = MEASURED.iter().map(|metric| metric.to_string()).collect();
     console.show(&format!("\n{title}"))?;
     let header: Vec<String> =
