@@ -12,6 +12,7 @@ mod disk_full;
 mod evaluate;
 mod explain;
 mod features;
+mod first_rates;
 mod grades;
 mod interrupt;
 mod invariance;
