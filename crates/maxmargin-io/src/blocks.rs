@@ -8,6 +8,7 @@
 //! completely too. If the index base of svmlight text must be detected, the text is read twice, both times in constant
 //! memory; compressed or piped input is first copied to a temporary file.
 
+use crate::hashing::Hashing;
 use crate::options::{Facts, Format, Loaded, Missing, Precision, ReadOptions};
 use crate::read::{Content, Input, read_input, unread};
 use crate::sides::SideFiles;
@@ -193,7 +194,7 @@ fn read_opened<T: Send>(
         #[cfg(feature = "tables")]
         (Format::Arrow, Some(path), _) => crate::arrow::blocks(name, &path, blocks.bytes, options)?,
         (Format::Mmd, Some(path), _) => {
-            let loaded = cache::open(name, &path)?;
+            let loaded = Hashing::check_stored(cache::open(name, &path)?, options)?;
             if loaded.data.input_order().is_some() || loaded.data.pairs().is_some() {
                 return all_at_once(read_input(input, options)?, blocks, work, put);
             }

@@ -8,13 +8,14 @@ use crate::bad_rows::BadRows;
 use crate::blocks::{self, Source};
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
+use crate::hashing::{HashedCell, HashedRow, HashedRows};
 use crate::delimiter::{self, FirstLine};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::pairs::{PairCells, PairTable};
 use crate::records::{self, TakeRecords};
 use crate::source::read_error;
-use crate::table::{Before, RowColumns, Table};
+use crate::table::{Before, RowColumns, Table, Values};
 use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use ::csv::ByteRecord;
 use maxmargin::data::{Dataset, Names, Targets};
@@ -643,6 +644,9 @@ fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, records: &[ByteRecord]) ->
     let Table { values, rows } = table;
     let (cells, others) = parallel::join(
         || {
+            if values.hashed.is_some() {
+                return hash_block(values, plan, records);
+            }
             values.block(records.len(), |out, fill| {
                 let tasks = out.chunks_mut(cols * TASK_ROWS).zip(records.chunks(TASK_ROWS)).collect();
                 let missing = parallel::map_each(tasks, |task, (out, records)| {
@@ -657,6 +661,40 @@ fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, records: &[ByteRecord]) ->
         (Ok(()), Ok(())) => Ok(()),
         (Err(failure), Ok(())) | (Ok(()), Err(failure)) => Err(failure),
         (Err(left), Err(right)) => Err(if (left.row, left.column) < (right.row, right.column) { left } else { right }),
+    }
+}
+
+/// Adds rows whose features are hashed.
+fn hash_block<V: Cell>(
+    values: &mut Values<V>,
+    plan: &Plan,
+    records: &[ByteRecord],
+) -> std::result::Result<(), CellFailure> {
+    let Some(columns) = &values.hashed else { return Ok(()) };
+    let parts = parallel::map_each(records.chunks(TASK_ROWS).collect(), |task, records| {
+        let (mut out, mut line) = (HashedRows::default(), HashedRow::default());
+        for (row, record) in records.iter().enumerate() {
+            let cell = |feature: usize| hashed_cell::<V>(&record[plan.features[feature].column]);
+            columns.line(plan.features_a_row(), &mut out, &mut line, cell).map_err(|(feature, problem)| {
+                let (row, column) = (task * TASK_ROWS + row, plan.features[feature].column);
+                CellFailure { row, column, role: Role::Feature, problem }
+            })?;
+        }
+        Ok((records.len(), out))
+    });
+    for part in parts {
+        let (lines, rows) = part?;
+        values.take_hashed(lines, rows);
+    }
+    Ok(())
+}
+
+/// A cell of text that is to be hashed: a word, unless it is a number.
+pub(crate) fn hashed_cell<V: Cell>(text: &[u8]) -> std::result::Result<HashedCell<'_>, Problem> {
+    match cells::parse::<V>(text) {
+        Ok(value) => Ok(HashedCell::Number(value.wide())),
+        Err(Problem::NotANumber) => Ok(HashedCell::Word(text.trim_ascii())),
+        Err(problem) => Err(problem),
     }
 }
 

@@ -13,6 +13,7 @@ mod evaluate;
 mod explain;
 mod features;
 mod grades;
+mod hashing;
 mod interrupt;
 mod invariance;
 mod kernels;

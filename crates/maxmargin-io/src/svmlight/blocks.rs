@@ -6,6 +6,7 @@ use super::{
     check_groups, columns, facts, fill, fill_live, guess_entries, known_base, no_rows, strip_mark, zero_index,
 };
 use crate::blocks::{Batch, Source};
+use crate::hashing::Hashing;
 use crate::options::{Facts, ReadOptions};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Error, Result};
@@ -45,7 +46,7 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
             options,
             bytes,
             base: known_base(options)?,
-            dense: options.steady.then_some(false),
+            dense: (options.steady || options.hash.is_some()).then_some(false),
             started: false,
             carry: Vec::new(),
             text: Vec::new(),
@@ -118,10 +119,10 @@ type Parsed<V> = (std::result::Result<Piece<V>, Box<Failure>>, Vec<(Box<Failure>
 
 /// Parses a block. If bad lines are to be left out, each is returned and overwritten by blanks, so that the numbers of the
 /// other lines stay.
-fn parse_leniently<V: Stored>(text: &mut [u8], skips: bool) -> Parsed<V> {
+fn parse_leniently<V: Stored>(text: &mut [u8], skips: bool, hashing: Option<Hashing>) -> Parsed<V> {
     let mut bad = Vec::new();
     loop {
-        match parse_block::<V>(text, guess_entries(text)) {
+        match parse_block::<V>(text, guess_entries(text), hashing) {
             Err(failure) if skips => {
                 let mut ends = memchr::memchr_iter(b'\n', text);
                 let line = usize::try_from(failure.line).unwrap_or(usize::MAX);
@@ -154,9 +155,9 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
             let failure = self.failure.take().or_else(|| (self.rows == 0).then(|| no_rows(self.file, self.lines)));
             return Batch { blocks: Vec::new(), ended: true, failure };
         }
-        let (skips, live) = (self.options.bad_rows.is_some(), self.options.live);
+        let (skips, live, hashing) = (self.options.bad_rows.is_some(), self.options.live, self.options.hash);
         let (parsed, ()) = parallel::join(
-            || parallel::map_each(text.iter_mut().collect(), |_, text| parse_leniently::<V>(text, skips)),
+            || parallel::map_each(text.iter_mut().collect(), |_, text| parse_leniently::<V>(text, skips, hashing)),
             || {
                 if !live {
                     self.read()
@@ -204,6 +205,6 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
     }
 
     fn facts(&mut self) -> Facts {
-        facts(self.file, self.base)
+        facts(self.file, self.base, self.options)
     }
 }

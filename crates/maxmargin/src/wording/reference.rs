@@ -77,6 +77,7 @@ pub const NAMES: &[&str] = &[
     "tolerance",
     // Reading data.
     "group",
+    "hash",
     "id",
     "ignore",
     "index-base",
