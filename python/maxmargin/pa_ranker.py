@@ -200,7 +200,9 @@ class PARanker(SVMRanker):
         names = getattr(self, "feature_names_in_", None)
         model = learner.model(None if names is None else [str(name) for name in names])
         self._learner, self.model_, self.n_features_in_ = (settings, learner), model, data.shape[1]
-        self.coef_, self.n_iter_, self.n_pairs_ = model.weights, done, learner.seen
+        assert model.weights is not None, "a linear model"
+        self.coef_ = model.weights
+        self.n_iter_, self.n_pairs_ = done, learner.seen
         self.progressive_error_ = learner.progress["pair-error"]
 
     @staticmethod

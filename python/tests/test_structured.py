@@ -376,7 +376,7 @@ def test_training_continues_from_the_fitted_model():
     anew = StructuredSVM(Classes(), tol=1e-6).fit(X, Y)
     assert rough.gap_ <= 1e-6 and rough.objective_ == pytest.approx(anew.objective_, rel=2e-6)
     assert rough.n_calls_ < anew.n_calls_ + calls
-    with pytest.raises(MaxmarginError, match="other data"):
+    with pytest.raises(MaxmarginError, match="not the data"):
         rough.fit(X[:-1], Y[:-1])
 
 

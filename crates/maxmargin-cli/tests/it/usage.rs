@@ -35,7 +35,9 @@ fn every_task_has_its_own_flags() {
             assert!(!shows(&line, others), "{line}");
         }
     }
-    assert!(shows("learn compare --help", "--kappa") && !shows("learn --help", "rank"));
+    assert!(
+        shows("learn compare --help", "--kappa") && shows("learn --help", "rank") && !shows("learn --help", "sequence")
+    );
     assert!(shows("train rank --help", "--items") && !shows("train classify --help", "--items"));
     assert!(shows("train rank --help", "[default: squared-hinge]"));
     bench

@@ -225,8 +225,8 @@ fn the_hinge_form_reaches_the_optimum_of_the_independent_solver() {
                     if (solver, rule) == (Solver::CuttingPlane, Intercept::Free) {
                         continue;
                     }
-                    let wanted = Settings { tolerance: 1e-6, max_passes: 100_000, ..calibrated(rule, Loss::Hinge, c) };
-                    let wanted = wanted.with_solver(solver);
+                    let wanted = Settings { tolerance: 1e-6, ..calibrated(rule, Loss::Hinge, c) };
+                    let wanted = Settings { max_passes: 100_000, ..wanted.with_solver(solver) };
                     let context = format!("{dense} {rule:?} {c} {solver:?}");
                     crate::optimum::assert_certified(&data, &wanted, optimum);
                     check(&fit(&data, &wanted).model, &data, &context);

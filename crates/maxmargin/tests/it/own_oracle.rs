@@ -206,19 +206,32 @@ fn training_continues_from_a_model_and_proves_the_same_optimum() {
         let start = first.model.start_for(examples.data(), &fine).expect("a start");
         let resumed = examples.train_from(&fine, Some(&start), None, &mut Silent, &Cancel::new()).expect("trains");
         let anew = examples.train(&fine, &mut Silent, &Cancel::new()).expect("trains");
-        assert!(resumed.trace.len() < anew.trace.len(), "{solver:?}");
+        // Nothing that was found is searched for again.
+        assert!(resumed.trace[0].objective < anew.trace[0].objective, "{solver:?}");
+        assert!(resumed.trace[0].lower_bound > anew.trace[0].lower_bound, "{solver:?}: {:?}", resumed.trace);
         let (resumed, anew) = (resumed.model.certificate, anew.model.certificate);
         assert!(resumed.converged && anew.converged, "{solver:?}");
         assert!((resumed.objective - anew.objective).abs() <= 2e-6 * anew.objective, "{resumed:?} {anew:?}");
     }
 }
 
+/// Keeps what a run was judged by.
+#[derive(Default)]
+struct Judged(Vec<f64>);
+
+impl maxmargin::run::Observer for Judged {
+    fn report(&mut self, event: &maxmargin::run::Event<'_>) -> std::ops::ControlFlow<()> {
+        if let maxmargin::run::Event::Pass { held_out, .. } = event {
+            self.0.push(held_out.expect("judged"));
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+}
+
 #[test]
 fn held_out_examples_stop_the_training_at_their_best_pass() {
-    use maxmargin::run::Event;
     use maxmargin::solve::{EarlyStopping, Stop};
     use maxmargin::train::HeldOut;
-    use std::ops::ControlFlow;
     let (examples, (_, others)) = (examples(20, 7), searches(40, 8));
     let truths: Vec<Vec<u32>> = {
         let (oracle, inputs) = searches(40, 8);
@@ -228,18 +241,11 @@ fn held_out_examples_stop_the_training_at_their_best_pass() {
     let measure = |model: &Model| judge.mean_loss(model.scorer.weights()?, &others, &truths).ok();
     let mut settings = Settings { regularisation: Regularisation::C(100.0), ..settings(Solver::FrankWolfe) };
     settings.stochastic.early_stopping = EarlyStopping::Validation;
-    let mut judged = Vec::new();
-    let mut watch = |event: &Event<'_>| {
-        if let Event::Pass { held_out, .. } = event {
-            judged.push(held_out.expect("judged"));
-        }
-        ControlFlow::Continue(())
-    };
+    let mut judged = Judged::default();
     let held_out = HeldOut { measure: &measure, higher_is_better: false };
-    let trained =
-        examples.train_from(&settings, None, Some(held_out), &mut watch, &Cancel::new()).expect("trains");
-    let least = judged.iter().copied().fold(f64::INFINITY, f64::min);
-    assert_eq!(measure(&trained.model), Some(least), "{judged:?}");
+    let trained = examples.train_from(&settings, None, Some(held_out), &mut judged, &Cancel::new()).expect("trains");
+    let least = judged.0.iter().copied().fold(f64::INFINITY, f64::min);
+    assert_eq!(measure(&trained.model), Some(least), "{:?}", judged.0);
     assert_eq!(trained.stop, Stop::EarlyStopped);
 
     // The mean loss of its own inputs, one by one.

@@ -108,6 +108,7 @@ fn several_classes_in_one_problem_come_within_five_per_cent_of_the_certified_opt
 
 #[test]
 fn a_step_of_several_classes_moves_the_right_class_and_the_worst_one() {
+    const RATE: f64 = 0.1;
     // One row of each of three classes, and one step each: the first by the definition, from zero.
     let rows = Matrix::DenseF64(Dense::new(vec![1.0, 0.0, 0.0, 1.0, 1.0, 1.0], 3, 2).unwrap());
     let data = Dataset::new(rows, Targets::Real(vec![1.0, 2.0, 3.0].into())).unwrap();
@@ -116,7 +117,7 @@ fn a_step_of_several_classes_moves_the_right_class_and_the_worst_one() {
         intercept: Intercept::None,
         ..ClassifySettings::default()
     };
-    let stochastic = Stochastic { rate: Some(0.5), schedule: Some(Schedule::Constant), ..Stochastic::default() };
+    let stochastic = Stochastic { rate: Some(RATE), schedule: Some(Schedule::Constant), ..Stochastic::default() };
     let settings = Settings { regularisation: Regularisation::C(1.0), stochastic, ..Settings::of(task) };
     // A stochastic solver brings its own number of passes.
     let settings = Settings { max_passes: 1, ..settings.with_solver(Solver::Sgd) };
@@ -137,10 +138,10 @@ fn a_step_of_several_classes_moves_the_right_class_and_the_worst_one() {
             let worst = worst.unwrap();
             let violated = 1.0 + score(worst) - score(row) > 0.0;
             for k in 0..2 {
-                w[k].iter_mut().for_each(|w| *w *= 1.0 - 0.5 / 3.0);
+                w[k].iter_mut().for_each(|w| *w *= 1.0 - RATE / 3.0);
                 if violated {
-                    w[k][row] += 0.5 * x[row][k];
-                    w[k][worst] -= 0.5 * x[row][k];
+                    w[k][row] += RATE * x[row][k];
+                    w[k][worst] -= RATE * x[row][k];
                 }
             }
         }
