@@ -91,11 +91,13 @@ pub(crate) struct Batch {
     pub(crate) ended: bool,
     /// The error after these blocks, if there is one.
     pub(crate) failure: Option<Error>,
+    /// Where the text of each block ends in the file; empty if that is not known.
+    pub(crate) ends: Vec<u64>,
 }
 
 impl Batch {
     pub(crate) fn failed(error: Error) -> Batch {
-        Batch { blocks: Vec::new(), ended: true, failure: Some(error) }
+        Batch { blocks: Vec::new(), ended: true, failure: Some(error), ends: Vec::new() }
     }
 }
 
@@ -276,7 +278,7 @@ fn drive<T: Send>(
     let mut ready: Vec<T> = Vec::new();
     loop {
         cancel.check()?;
-        let Batch { blocks, ended, failure } = batch;
+        let Batch { blocks, ended, failure, .. } = batch;
         let ended = ended || failure.is_some();
         let Some(blocks) = delivery.arrange(blocks, ended && failure.is_none())? else { return Ok(true) };
         let (mut made, mut next, mut outcome) = (Vec::new(), None, Ok(()));
@@ -491,7 +493,7 @@ impl Source for StoredBlocks {
                 }
             }
         }
-        Batch { blocks, ended: end == rows, failure }
+        Batch { blocks, ended: end == rows, failure, ends: Vec::new() }
     }
 
     fn facts(&mut self) -> Facts {

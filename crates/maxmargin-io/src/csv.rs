@@ -8,8 +8,8 @@ use crate::bad_rows::BadRows;
 use crate::blocks::{self, Source};
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
-use crate::hashing::{HashedCell, HashedRow, HashedRows};
 use crate::delimiter::{self, FirstLine};
+use crate::hashing::{HashedCell, HashedRow, HashedRows};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::pairs::{PairCells, PairTable};
@@ -213,7 +213,7 @@ struct CsvBlocks<'a, T, R> {
 
 impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
     /// The rows of the current batch, while the next one is read, and whether it was the last.
-    fn step(&mut self) -> (Option<Dataset>, Result<bool>) {
+    fn step(&mut self) -> (Option<(Dataset, u64)>, Result<bool>) {
         let CsvBlocks { records, rows, bytes, current, next } = self;
         // A live stream is not waited for while there is something to learn from.
         if records.live {
@@ -245,7 +245,7 @@ impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
             Err(error) => return (None, Err(error)),
         }
         let block = match rows.block() {
-            Ok(block) => block,
+            Ok(block) => block.map(|block| (block, current.end)),
             Err(error) => return (None, Err(error)),
         };
         if let Some(failure) = current.failure.take() {
@@ -270,7 +270,8 @@ impl<T: Rows, R: Read + Send> Source for CsvBlocks<'_, T, R> {
             Ok(ended) => (ended, None),
             Err(error) => (true, Some(error.in_file(self.records.file))),
         };
-        blocks::Batch { blocks: block.into_iter().collect(), ended, failure }
+        let (blocks, ends) = block.into_iter().unzip();
+        blocks::Batch { blocks, ended, failure, ends }
     }
 
     fn facts(&mut self) -> Facts {
@@ -338,6 +339,8 @@ struct Batch {
     len: usize,
     failure: Option<ReadFailure>,
     at_end: bool,
+    /// Where the last record ends in the text.
+    end: u64,
 }
 
 impl Batch {
@@ -345,6 +348,7 @@ impl Batch {
         self.len = 0;
         self.failure = None;
         let start = source.reader.position().byte();
+        self.end = start;
         while self.len < BATCH_ROWS && source.reader.position().byte() - start < bytes as u64 {
             if source.live && self.len > 0 && source.is_drained() {
                 return;
@@ -354,7 +358,10 @@ impl Batch {
             }
             let record = &mut self.records[self.len];
             match source.next(record) {
-                Ok(true) => self.len += 1,
+                Ok(true) => {
+                    self.len += 1;
+                    self.end = source.reader.position().byte();
+                }
                 Ok(false) => {
                     self.at_end = true;
                     return;

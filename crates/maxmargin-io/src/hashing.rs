@@ -142,8 +142,11 @@ pub(crate) enum HashedCell<'a> {
 impl HashedColumns {
     pub(crate) fn new<'a>(names: impl Iterator<Item = &'a str>, hashing: Hashing, missing: &Missing) -> Result<Self> {
         if let Missing::Mean | Missing::Fill(_) = missing {
-            return Err(Error::new(Code::BadSetting, "an empty cell has no mean to stand for where features are hashed")
-                .help("use ⟦missing=zero⟧, which leaves such cells out"));
+            return Err(Error::new(
+                Code::BadSetting,
+                "an empty cell has no mean to stand for where features are hashed",
+            )
+            .help("use ⟦missing=zero⟧, which leaves such cells out"));
         }
         let columns = names.map(|name| (hashing.spot(name.as_bytes()), format!("{name}=").into_bytes()));
         Ok(HashedColumns { hashing, columns: columns.collect(), lenient: *missing == Missing::Zero })

@@ -364,7 +364,9 @@ pub fn scoring_options(
     let reading = Reading::of(model)?;
     if let Some(bits) = settings.hash.filter(|bits| reading.read.hash != Some(*bits)) {
         let (message, help) = match reading.read.hash {
-            Some(own) => (format!("the model hashes features into 2^{own} columns, and ⟦hash⟧ is {bits}"), "leave it out"),
+            Some(own) => {
+                (format!("the model hashes features into 2^{own} columns, and ⟦hash⟧ is {bits}"), "leave it out")
+            }
             None => ("the model knows its features by name or number, and no hash".to_string(), "leave ⟦hash⟧ out"),
         };
         return Err(Error::new(Code::BadSetting, message).help(help));

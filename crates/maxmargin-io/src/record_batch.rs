@@ -3,9 +3,9 @@
 use crate::blocks::Source;
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
-use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::csv::hashed_cell;
 use crate::hashing::{HashedCell, HashedRow, HashedRows};
+use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::pairs::{PairCells, PairTable};
 use crate::records::{self, TakeRecords};
 use crate::table::{Before, RowColumns, Table, Values};
@@ -414,9 +414,12 @@ impl<B: Iterator<Item = Result<Batch>> + Send, T: Rows> TableBlocks<'_, B, T> {
 impl<B: Iterator<Item = Result<Batch>> + Send, T: Rows> Source for TableBlocks<'_, B, T> {
     fn next(&mut self) -> crate::blocks::Batch {
         match self.step() {
-            Ok(block) => {
-                crate::blocks::Batch { ended: block.is_none(), blocks: block.into_iter().collect(), failure: None }
-            }
+            Ok(block) => crate::blocks::Batch {
+                ended: block.is_none(),
+                blocks: block.into_iter().collect(),
+                failure: None,
+                ends: Vec::new(),
+            },
             Err(error) => crate::blocks::Batch::failed(error.in_file(self.file)),
         }
     }

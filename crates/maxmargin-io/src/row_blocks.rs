@@ -74,6 +74,11 @@ impl<'a> RowBlocks<'a> {
         self.blocks.facts()
     }
 
+    /// How many bytes of an uncompressed text file were used for the blocks so far, and its size; none for other inputs.
+    pub fn place(&self) -> Option<(u64, u64)> {
+        self.blocks.place()
+    }
+
     fn checked(&mut self, block: Dataset) -> Result<Dataset> {
         match (block.pairs(), &self.pairing) {
             (None, _) => self.sides.add(block),

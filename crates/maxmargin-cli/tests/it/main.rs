@@ -21,6 +21,7 @@ mod label_sets;
 mod learn;
 mod learn_classes;
 mod learn_paired;
+mod learn_stopping;
 mod limits;
 mod measures;
 mod memory;

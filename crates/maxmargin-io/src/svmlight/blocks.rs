@@ -31,6 +31,8 @@ pub(crate) struct SvmlightBlocks<'a, V, R> {
     /// The error that stopped reading after that text.
     failure: Option<Error>,
     lines: u64,
+    /// Bytes of text that were parsed.
+    bytes_read: u64,
     rows: usize,
     with_qid: Option<(u64, Seen)>,
     without_qid: Option<(u64, Seen)>,
@@ -52,6 +54,7 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
             text: Vec::new(),
             failure: None,
             lines: 0,
+            bytes_read: 0,
             rows: 0,
             with_qid: None,
             without_qid: None,
@@ -153,7 +156,7 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
         let mut text = std::mem::take(&mut self.text);
         if text.is_empty() {
             let failure = self.failure.take().or_else(|| (self.rows == 0).then(|| no_rows(self.file, self.lines)));
-            return Batch { blocks: Vec::new(), ended: true, failure };
+            return Batch { blocks: Vec::new(), ended: true, failure, ends: Vec::new() };
         }
         let (skips, live, hashing) = (self.options.bad_rows.is_some(), self.options.live, self.options.hash);
         let (parsed, ()) = parallel::join(
@@ -164,11 +167,14 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
                 }
             },
         );
+        let sizes: Vec<u64> = text.iter().map(|text| text.len() as u64).collect();
         drop(text);
+        let mut ends = Vec::with_capacity(sizes.len());
         let mut pieces: Vec<(Piece<V>, Plan)> = Vec::with_capacity(parsed.len());
         let mut blocks: Vec<Dataset> = Vec::with_capacity(parsed.len());
         let mut failure = None;
-        for (piece, bad) in parsed {
+        for ((piece, bad), size) in parsed.into_iter().zip(sizes) {
+            self.bytes_read += size;
             if let Err(error) = self.put_away(bad) {
                 failure = Some(error);
                 break;
@@ -181,6 +187,7 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
                 if piece.rows() == 0 {
                     return Ok(());
                 }
+                ends.push(self.bytes_read);
                 if self.dense.is_none() {
                     let first = assemble(vec![piece], &plan)?;
                     self.dense = Some(first.matrix().is_dense());
@@ -201,7 +208,8 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
             Ok(more) => blocks.extend(more),
             Err(error) => failure = Some(error),
         }
-        Batch { blocks, ended: failure.is_some(), failure: failure.or_else(|| self.options.cancel.check().err()) }
+        ends.truncate(blocks.len());
+        Batch { blocks, ended: failure.is_some(), failure: failure.or_else(|| self.options.cancel.check().err()), ends }
     }
 
     fn facts(&mut self) -> Facts {

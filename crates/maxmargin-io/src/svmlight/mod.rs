@@ -116,7 +116,11 @@ fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &R
     strip_mark(&mut batch);
     while !batch.is_empty() {
         let (parsed, next) = parallel::join(
-            || parallel::map(batch.len(), |number| parse_block(&batch[number], guess_entries(&batch[number]), options.hash)),
+            || {
+                parallel::map(batch.len(), |number| {
+                    parse_block(&batch[number], guess_entries(&batch[number]), options.hash)
+                })
+            },
             || fill(&mut stream, &mut carry, batch_blocks, BLOCK, options),
         );
         for result in parsed {

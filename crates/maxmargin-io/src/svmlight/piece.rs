@@ -537,7 +537,7 @@ impl<'a, V: Parse> Parser<'a, V> {
                 start..end,
                 "this is not a feature",
                 "index:value, such as 3:0.25",
-                "separate index and value by a colon, and features by blanks; comments start with #",
+                "separate index and value by a colon, and features by blanks; comments start with #; ⟦hash=22⟧ takes words",
             ),
         }
     }

@@ -103,7 +103,11 @@ fn each_piece<V: Stored>(
     strip_mark(&mut text);
     while !text.is_empty() {
         let (parsed, next) = parallel::join(
-            || parallel::map(text.len(), |number| parse_block::<V>(&text[number], guess_entries(&text[number]), options.hash)),
+            || {
+                parallel::map(text.len(), |number| {
+                    parse_block::<V>(&text[number], guess_entries(&text[number]), options.hash)
+                })
+            },
             || fill(&mut stream, &mut carry, count, bytes, options),
         );
         for piece in parsed {

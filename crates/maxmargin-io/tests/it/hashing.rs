@@ -30,6 +30,7 @@ fn by_hand(rows: &[&[(&str, f64)]]) -> Vec<BTreeMap<usize, f64>> {
 }
 
 fn found(matrix: &Matrix) -> Vec<BTreeMap<usize, f64>> {
+    matrix.check(0..matrix.rows()).expect("valid");
     assert_eq!(matrix.cols(), 1 << BITS);
     assert!(!matrix.is_dense());
     let row = |row| {

@@ -373,7 +373,7 @@ impl Settings {
         }
         let learns = match &self.task {
             TaskSettings::Compare(task) => task.learns_threshold(),
-            TaskSettings::Classify(_) | TaskSettings::Rank(_) => true,
+            TaskSettings::Classify(_) | TaskSettings::Rank(_) | TaskSettings::Multilabel(_) => true,
             _ => false,
         };
         if !learns || self.kernel != KernelSettings::default() {

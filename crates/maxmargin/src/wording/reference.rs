@@ -37,6 +37,7 @@ pub const NAMES: &[&str] = &[
     "form",
     "gamma",
     "intercept",
+    "judge-every",
     "kappa",
     "kernel",
     "kernel-cache",
