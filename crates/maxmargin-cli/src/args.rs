@@ -254,7 +254,8 @@ pub(crate) struct TuneArguments {
 impl Learns for TuneArguments {
     const NAME: &'static str = "tune";
     const MORE: &'static str = GRID;
-    const HIDDEN: &'static [&'static str] = &["c", "lambda", "nu", "early-stopping", "holdout", "memory"];
+    const HIDDEN: &'static [&'static str] =
+        &["c", "lambda", "nu", "early-stopping", "judge-every", "holdout", "memory"];
 
     fn settings(task: Task) -> Vec<&'static Setting> {
         TrainArguments::settings(task)

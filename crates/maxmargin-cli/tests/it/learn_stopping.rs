@@ -111,7 +111,7 @@ fn what_cannot_stop_a_stream_is_refused() {
         bench.refused(command, "MM0402").says(words);
     };
     refused("learn classify all.txt -o m.mm --early-stopping subsamples", "`train` with a solver");
-    refused("learn classify all.txt -o m.mm --judge-every 10", "nothing stops it");
+    refused("learn classify all.txt -o m.mm --judge-every 10", "nothing is judged");
     refused("learn classify all.txt -o m.mm --validation all.txt", "nothing asks for that");
     let way = "--early-stopping validation";
     refused(&format!("learn rank pairs.csv --items items.csv -o m.mm {way} --validation pairs.csv"), "own stream");

@@ -23,7 +23,7 @@ use crate::online::{
     ClassificationLearner, ComparisonLearner, OnlineState, OrdinalLearner, Progress, Progressive, RankingLearner,
     SetLearner,
 };
-use crate::settings::{Settings, Stochastic, Task};
+use crate::settings::{Settings, Task};
 use crate::wish::EarlyStopping;
 use judged::Judged;
 use standardised::Standardised;
@@ -84,15 +84,8 @@ pub trait Learner: Send {
 /// A learner for these settings. If a model is given, it continues from that. With [`Scale::Standard`] every row is scaled
 /// by the means and deviations of the rows up to it.
 pub fn learner(settings: &Settings, from: Option<&Model>) -> Result<Box<dyn Learner>> {
-    let Stochastic { early_stopping, judge_every, .. } = settings.stochastic;
     let bad = |message: &str, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
-    match early_stopping {
-        EarlyStopping::None if judge_every.is_some() => {
-            return bad(
-                "⟦judge-every⟧ says how often a stream is judged, and nothing stops it",
-                "add ⟦early-stopping=validation⟧, or leave ⟦judge-every⟧ out",
-            );
-        }
+    match settings.stochastic.early_stopping {
         EarlyStopping::None => {}
         EarlyStopping::Validation => return judged_learner(settings, from, None),
         EarlyStopping::Subsamples => {

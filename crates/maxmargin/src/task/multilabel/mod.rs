@@ -108,7 +108,7 @@ pub(super) const PROFILE: Profile = Profile {
         },
         INTERCEPT,
     ],
-    without: &["nu", "margin", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
+    without: &["nu", "margin", "budget", "schedule", "rate", "batch", "project", "early-stopping", "judge-every"],
     loss: Loss::Logistic,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,

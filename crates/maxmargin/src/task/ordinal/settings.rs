@@ -74,7 +74,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
         WEIGHT_AS,
         PROBABILITY,
     ],
-    without: &["budget", "schedule", "rate", "batch", "project", "early-stopping", "nu"],
+    without: &["budget", "schedule", "rate", "batch", "project", "early-stopping", "judge-every", "nu"],
     loss: Loss::Hinge,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,
