@@ -89,6 +89,7 @@ mod tests {
             for (place, loss) in [3.0, 2.0, 2.5, 2.0, 1.0, 1.5, 1.0, 1.25].into_iter().enumerate() {
                 assert!(!found.stopped);
                 found.record(sign * loss, higher_is_better, 10 * (place as u64 + 1));
+                found.at = 10 * (place as u64 + 1);
                 let mut state = OnlineState::default();
                 found.put(&mut state);
                 assert_eq!(Judgements::take(&state, 10), Some(found));

