@@ -343,9 +343,8 @@ fn rows_are_scaled_by_the_rows_so_far_on_request() {
         .collect();
     bench.write("all.txt", text(&lines)).write("all.csv", table(&lines));
     for (kind, target) in [("txt", ""), ("csv", "--target class")] {
-        let error = |way: &str| {
-            number(&bench.json(&format!("learn classify all.{kind} {target} -o m.mm {way}")), "error")
-        };
+        let error =
+            |way: &str| number(&bench.json(&format!("learn classify all.{kind} {target} -o m.mm {way}")), "error");
         assert!(error("--scale standard") < 0.2, "{kind}: {}", error("--scale standard"));
         assert!(error("") > 0.4, "{kind}: {}", error(""));
         bench.ok(&format!("learn classify all.{kind} {target} -o m.mm --scale standard -q"));

@@ -116,6 +116,6 @@ fn what_cannot_stop_a_stream_is_refused() {
     let way = "--early-stopping validation";
     refused(&format!("learn rank pairs.csv --items items.csv -o m.mm {way} --validation pairs.csv"), "own stream");
     bench.refused(&format!("learn classify all.txt -o m.mm {way} --validation gone.txt"), "MM0101");
-    bench.refused(&format!("learn classify all.txt -o m.mm {way} --validation all.txt --metric nonsense"), "MM0402");
-    bench.refused(&format!("learn classify all.txt -o all.txt {way} --validation all.txt"), "MM0102");
+    bench.refused(&format!("learn classify all.txt -o m.mm {way} --validation all.txt --metric nonsense"), "MM0403");
+    bench.refused(&format!("learn classify all.txt -o all.txt {way} --validation all.txt"), "MM0108");
 }

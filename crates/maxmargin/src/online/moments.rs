@@ -242,7 +242,7 @@ mod tests {
             let scaled = scaler.finish().expect("valid");
             assert_eq!(scaled.is_dense(), shifts);
             for row in 0..40 {
-                let mut found = vec![0.0; 5];
+                let mut found = [0.0; 5];
                 scaled.each_in_row(row, |column, value| found[column] = value);
                 for column in 0..5 {
                     let (mean, deviation) = by_hand(&rows[..=row], column);

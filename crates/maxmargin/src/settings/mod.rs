@@ -315,7 +315,8 @@ impl Settings {
         // Structured outputs stop by held-out data with any solver. Of a user's own task only the problem knows.
         let structured = self.is_own() || self.abilities(false).structured;
         let aggressive = self.solver == Solver::PassiveAggressive;
-        let stops = |name: &str| name == "early-stopping" && (structured || aggressive) || name == "judge-every" && aggressive;
+        let stops =
+            |name: &str| name == "early-stopping" && (structured || aggressive) || name == "judge-every" && aggressive;
         let alien = given.iter().find(|name| !stops(name));
         if let (Some(name), false) = (alien, self.solver.is_stochastic()) {
             let solvers = if matches!(*name, "schedule" | "rate") { "or sgd" } else { ", sgd or pegasos" };
