@@ -15,8 +15,9 @@ use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::wish::{
-    Intercept, LEARNING, Regularisation, STREAM_BATCH, STREAM_C, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE,
-    STREAM_RECALIBRATE, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
+    Intercept, LEARNING, Regularisation, STREAM_BATCH, STREAM_C, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY,
+    STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_SCALE, STREAM_SCHEDULE, Setting, Solver, Value,
+    Wish,
 };
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +102,7 @@ pub(super) const PROFILE: Profile = Profile {
     name: "multilabel",
     about: "Predict sets of labels",
     settings: &[FORM, INTERCEPT],
-    without: &["nu", "margin", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
+    without: &["nu", "margin", "budget", "schedule", "rate", "batch", "project", "early-stopping", "judge-every"],
     loss: Loss::Logistic,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,
@@ -133,7 +134,7 @@ const INTERCEPT: Setting = Setting {
 };
 
 /// The settings for learning label sets from a stream.
-const STREAMED: [Setting; 12] = [
+const STREAMED: [Setting; 15] = [
     Setting {
         name: "solver",
         heading: LEARNING,
@@ -181,6 +182,9 @@ const STREAMED: [Setting; 12] = [
     STREAM_RATE,
     STREAM_RECALIBRATE,
     STREAM_BATCH,
+    STREAM_SCALE,
+    STREAM_EARLY_STOPPING,
+    STREAM_JUDGE_EVERY,
 ];
 
 /// What the calibrated form offers to solvers.
