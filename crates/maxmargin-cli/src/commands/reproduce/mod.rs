@@ -1,6 +1,7 @@
 //! `maxmargin reproduce EXPERIMENT`
 
 mod chunking;
+mod clicks;
 mod codes;
 mod letor;
 mod letters;
@@ -67,6 +68,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Letters => "Handwritten words as sequences of letters",
         Experiment::Pa => "Passive-aggressive steps on streams of two classes",
         Experiment::Chunking => "Phrases of sentences as sequences of tags",
+        Experiment::Clicks => "Learning from clicks: ways to undo the position bias",
         Experiment::Treebank => "Trees of sentences: a trained grammar beside the one of largest likelihood",
     };
     let mut report = Report::new(title);
@@ -77,6 +79,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Letters => letters::run(arguments, &mut report, console, cancel)?,
         Experiment::Chunking => chunking::run(arguments, &mut report, console, cancel)?,
         Experiment::Pa => paired::run(arguments, &mut report, console, cancel)?,
+        Experiment::Clicks => clicks::run(arguments, &mut report, console, cancel)?,
         Experiment::Treebank => treebank::run(arguments, &mut report, console, cancel)?,
         _ if arguments.real_only => Vec::new(),
         _ => simulated::run(arguments, &mut report, console, cancel)?,
