@@ -60,7 +60,7 @@ def _plain(y: Any) -> Any:
         if type(y) is np.ndarray:
             return {"a": [y.dtype.str, list(y.shape), y.ravel().tolist()]}
     raise TypeError(
-        f"an output holds a {type(y).__name__}, which has no encoding of its own: give the oracle the methods encode(y), "
+        f"an output holds something of type {type(y).__name__}, which has no encoding of its own: give the oracle the methods encode(y), "
         "which returns whole numbers from 0 to 2**32 - 1, and decode(numbers)"
     )
 

@@ -30,7 +30,7 @@ def usual_metric(estimator: MarginEstimator) -> str:
     if estimator._task == "rank":
         # For two grades, this is the ROC area of each query.
         return "pair-accuracy" if measure == "auc" else str(measure)
-    return str(measure) if measure in ("f1", "auc", "error") else "average-precision"
+    return str(measure)
 
 
 @dataclass

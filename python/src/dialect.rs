@@ -22,6 +22,7 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("decoding", "decoding"),
     ("degree", "degree"),
     ("folds", "cv"),
+    ("from", "warm_start"),
     ("gamma", "gamma"),
     ("id", "id"),
     ("ignore", "ignore"),

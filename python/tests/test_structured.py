@@ -210,7 +210,7 @@ def test_an_output_without_an_encoding_needs_methods_of_the_oracle():
 
     X, Y = [1.0, -2.0], [Point(1), Point(-1)]
     with pytest.raises(
-        TypeError, match=r"holds a Point, which has no encoding of its own: give the oracle the methods"
+        TypeError, match=r"holds something of type Point, which has no encoding of its own: give the oracle the methods"
     ):
         StructuredSVM(Points()).fit(X, Y)
 

@@ -17,11 +17,13 @@
 use crate::cells::Cell;
 use crate::options::{Facts, Format, Loaded, Precision, ReadOptions};
 use crate::templates::{Part, Source, Template, Templates};
+use crate::trees::escaped;
 use maxmargin::data::{Dataset, Groups, Matrix, Names, Targets};
 use maxmargin::error::{Code, Error, Excerpt, Place, Result};
 use maxmargin::parallel;
 use maxmargin::wording::{count, counted};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// No number.
 const NONE: u32 = u32::MAX;
@@ -136,6 +138,11 @@ impl<'a> Cells<'a> {
             notes: chosen.note().into_iter().collect(),
             text_columns: Some(self.columns),
             blank_lines: Some(self.blanks.clone().into()),
+            // The words of sentences are in the first column.
+            words: self.all.first().filter(|_| options.sentences).map(|column| {
+                let words: Vec<_> = column.of_row.iter().map(|&at| escaped(column.texts[at as usize])).collect();
+                Arc::new(words.iter().map(AsRef::<str>::as_ref).collect::<Names>())
+            }),
             ..Facts::default()
         };
         Ok(Loaded { data, facts })

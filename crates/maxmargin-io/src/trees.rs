@@ -347,7 +347,7 @@ fn without_top(closed: &Open<'_>, tree: &mut Tree) {
 }
 
 /// A word without brackets.
-fn escaped(word: &str) -> Cow<'_, str> {
+pub(crate) fn escaped(word: &str) -> Cow<'_, str> {
     match word.contains(['(', ')']) {
         true => Cow::Owned(word.replace('(', "-LRB-").replace(')', "-RRB-")),
         false => Cow::Borrowed(word),

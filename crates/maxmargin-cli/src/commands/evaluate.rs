@@ -205,15 +205,13 @@ pub(crate) fn for_ranks(metrics: Vec<Metric>, names: &[String], settings: &Setti
     if settings.task.task() == Task::Ordinal && names.is_empty() { Metric::ordinal_defaults() } else { metrics }
 }
 
-/// The same metrics, or the defaults with the optimised measure first if none were named. A list of rows has no P@K and no
-/// break-even point; there average precision takes their place.
+/// The same metrics, or the defaults with the optimised measure first if none were named.
 pub(crate) fn for_measure(mut metrics: Vec<Metric>, names: &[String], settings: &Settings) -> Result<Vec<Metric>> {
     let Some(measure) = settings.task.optimized().filter(|_| names.is_empty()) else { return Ok(metrics) };
     let first = match (settings.task.task(), measure.as_str()) {
         // For two grades, this is the ROC area of each query.
         (Task::Rank, "auc") => Metric::PairAccuracy,
-        (Task::Rank, name) | (_, name @ ("f1" | "auc" | "error")) => Metric::parse(name)?,
-        _ => Metric::AveragePrecision,
+        (_, name) => Metric::parse(name)?,
     };
     metrics.retain(|metric| *metric != first);
     metrics.insert(0, first);

@@ -146,6 +146,9 @@ fn sentences_without_a_tree_of_the_grammar_get_a_flat_one() {
     let ran = bench.ok("predict m.mm three.txt");
     let ran = ran.shows("(S (A a) (B b) (A a))\n(S (A a) (B b))");
     let _ = ran.says("the grammar has no tree for 1 sentence: a flat tree stands in for it");
+    // The words of text in columns are in its first column.
+    bench.write("columns.conll", "a\n(b\n\na\nb\n");
+    bench.ok("predict m.mm columns.conll").shows("(A a)").shows("-LRB-b").shows("(S (A a) (B b))");
     bench.write("strange.mrg", "(S (A a) (X (B b) (C c)))\n(S (A a) (B b))\n");
     let ran = bench.ok("evaluate m.mm strange.mrg --json");
     assert_eq!((number(&ran.object(), "unparsed"), number(&ran.object(), "unknown_labels")), (1.0, 2.0));

@@ -161,6 +161,8 @@ pub enum Metric {
     CalibrationError,
     /// The area under the precision–recall steps, over all rows.
     AveragePrecision,
+    /// Precision where as many rows are taken as are positive, over all rows.
+    BreakEven,
     /// Mean average precision over queries.
     Map {
         /// The rule for relevance and ties.
@@ -183,7 +185,7 @@ pub enum Metric {
         /// Number of positions that count; all if absent.
         cutoff: Option<NonZeroUsize>,
     },
-    /// Precision among the first positions.
+    /// Precision among the first positions: of each query, or of all rows of two classes.
     PrecisionAt {
         /// Number of positions that count.
         cutoff: NonZeroUsize,
@@ -285,7 +287,9 @@ impl Metric {
             Metric::TopAccuracy { .. } => Needs::ClassScores,
             Metric::CalibrationError => Needs::Probabilities,
             Metric::Precision | Metric::Recall | Metric::F1 => Needs::BinaryPredictions,
-            Metric::Auc | Metric::AucWeighted | Metric::AveragePrecision | Metric::LogLoss => Needs::BinaryScores,
+            Metric::Auc | Metric::AucWeighted | Metric::AveragePrecision | Metric::BreakEven | Metric::LogLoss => {
+                Needs::BinaryScores
+            }
             Metric::Mae | Metric::Rmse => Needs::Reals,
             Metric::Map { .. }
             | Metric::Ndcg { .. }
@@ -389,6 +393,12 @@ impl Metric {
         vec![Metric::Error, Metric::Auc, Metric::PairAccuracy]
     }
 
+    /// Whether the metric is computed over the rows of two classes, though it is one of queries where there are any.
+    fn is_over_rows(&self, judged: &Judged<'_>) -> bool {
+        let plain = matches!(self, Metric::PrecisionAt { variant, .. } if *variant == Variant::default());
+        plain && judged.groups.is_none() && matches!(judged.truth, Truth::Classes { .. }) && judged.scores.is_some()
+    }
+
     /// Whether the metric is computed over explicit pairs.
     fn is_over_pairs(&self, judged: &Judged<'_>) -> bool {
         match judged.truth {
@@ -406,7 +416,7 @@ impl Metric {
         if *self == Metric::KendallTau && judged.is_ordered() {
             return lists::over_all_rows(self, judged);
         }
-        if self.needs() == Needs::Groups && !self.is_over_pairs(judged) {
+        if self.needs() == Needs::Groups && !self.is_over_pairs(judged) && !self.is_over_rows(judged) {
             return lists::evaluate(self, judged);
         }
         rows::evaluate(self, judged)
@@ -418,7 +428,7 @@ impl Metric {
     /// The same seed gives the same interval at any number of threads. One resample of a row metric costs one pass
     /// over the rows.
     pub fn bootstrap(&self, judged: &Judged<'_>, resamples: usize, seed: u64) -> Result<Option<Interval>> {
-        if self.needs() == Needs::Groups && !self.is_over_pairs(judged) {
+        if self.needs() == Needs::Groups && !self.is_over_pairs(judged) && !self.is_over_rows(judged) {
             return Ok(self.evaluate(judged)?.bootstrap(resamples, seed));
         }
         judged.check(self)?;

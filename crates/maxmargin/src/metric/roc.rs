@@ -91,6 +91,41 @@ impl Roc {
     }
 }
 
+/// Precision among the rows with the highest scores: of K rows, or of as many as are positive. Of equal scores at the end,
+/// each row counts as likely as the others.
+pub(super) struct FirstRows {
+    cutoff: Option<f64>,
+    rows: Roc,
+}
+
+impl FirstRows {
+    pub(super) fn new(metric: &Metric, judged: &Judged<'_>) -> Result<FirstRows> {
+        let cutoff = metric.cutoff().map(|cutoff| cutoff.get() as f64);
+        Ok(FirstRows { cutoff, rows: Roc::new(metric, judged)? })
+    }
+}
+
+impl RowMetric for FirstRows {
+    fn value(&self, times: Option<&[u32]>) -> Option<f64> {
+        let Roc { positive, weights, order, ends, .. } = &self.rows;
+        let weight =
+            |row: usize| weight_of(row, weights.as_deref(), None) * times.map_or(1.0, |t| f64::from(t[order[row]]));
+        let positives: f64 = (0..order.len()).filter(|&row| positive[row]).map(weight).sum();
+        let wanted = self.cutoff.unwrap_or(positives);
+        let (mut taken, mut found, mut start) = (0.0, 0.0, 0);
+        for &end in ends {
+            let all: f64 = (start..end).map(weight).sum();
+            let own: f64 = (start..end).filter(|&row| positive[row]).map(weight).sum();
+            let share = if all > 0.0 { ((wanted - taken) / all).clamp(0.0, 1.0) } else { 0.0 };
+            (taken, found, start) = (taken + all, found + share * own, end);
+            if taken >= wanted {
+                break;
+            }
+        }
+        (wanted > 0.0).then(|| found / wanted)
+    }
+}
+
 /// The ROC curve as (false positive rate, true positive rate), from (0, 0) to (1, 1). It has one point for each
 /// distinct score, thinned evenly along the curve to `max_points` (at least 2). It is empty if it is not defined: a
 /// class without rows, different lengths, or a score that is not a number.

@@ -10,7 +10,7 @@ use super::kappa::Kappa;
 use super::one_against_rest::OneAgainstRest;
 use super::pairs::ListedPairs;
 use super::probabilities::CalibrationError;
-use super::roc::Roc;
+use super::roc::{FirstRows, Roc};
 use super::sets::{F1OfSets, MeanOfSets};
 use super::spans::BySequence;
 use super::top::TopAccuracy;
@@ -54,6 +54,7 @@ fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMet
         Truth::Pairs { pairs, threshold: None, .. } if metric.is_over_pairs(judged) => {
             return Ok(Box::new(ListedPairs::new(metric, judged.needed_scores(metric)?, pairs)?));
         }
+        _ if metric.is_over_rows(judged) => return Ok(Box::new(FirstRows::new(metric, judged)?)),
         Truth::Sets { .. } if matches!(metric, Metric::F1Micro | Metric::F1Macro) => {
             return Ok(Box::new(F1OfSets::new(metric, judged)?));
         }
@@ -65,6 +66,7 @@ fn prepare<'a>(metric: &'a Metric, judged: &Judged<'a>) -> Result<Box<dyn RowMet
         Needs::Predictions | Needs::BinaryPredictions => Box::new(Classes::new(metric, judged)?),
         Needs::ClassScores => Box::new(TopAccuracy::new(metric, judged)?),
         Needs::Probabilities => Box::new(CalibrationError::new(metric, judged)?),
+        Needs::BinaryScores if *metric == Metric::BreakEven => Box::new(FirstRows::new(metric, judged)?),
         Needs::BinaryScores if *metric == Metric::LogLoss && judged.probabilities.is_some() => {
             Box::new(comparisons::LogLoss::of_probabilities(metric, judged)?)
         }

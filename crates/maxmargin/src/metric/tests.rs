@@ -165,6 +165,22 @@ mod definition {
         counts
     }
 
+    /// Of a weight `count` of the rows with the highest scores, the share that is positive. A row has its share of what is
+    /// left for the rows with its score.
+    pub(super) fn precision_of_first(scores: &[f64], positive: &[f64], weights: &[f64], count: f64) -> f64 {
+        let of = |which: &dyn Fn(f64) -> bool| -> f64 {
+            scores.iter().zip(weights).filter(|row| which(*row.0)).map(|row| row.1).sum()
+        };
+        let mut found = 0.0;
+        for ((&score, &positive), &weight) in scores.iter().zip(positive).zip(weights) {
+            let (above, tied) = (of(&|other| other > score), of(&|other| other == score));
+            if tied > 0.0 {
+                found += positive * weight * ((count - above) / tied).clamp(0.0, 1.0);
+            }
+        }
+        found / count
+    }
+
     pub(super) fn auc(scores: &[f64], positive: &[f64], weights: &[f64]) -> f64 {
         let (mut right, mut all) = (0.0, 0.0);
         for a in 0..scores.len() {
@@ -304,6 +320,13 @@ proptest! {
             prop_assert!(close(auc.expect("defined").value, definition::auc(&scores, &positive, &weights)));
             let twin = definition::average_precision_over_thresholds(&scores, &positive, &weights);
             prop_assert!(close(average.expect("defined").value, twin));
+            let twin = definition::precision_of_first(&scores, &positive, &weights, of_class(1.0));
+            prop_assert!(close(metric("prbep").evaluate(&judged).expect("defined").value, twin));
+            let codes: Vec<u32> = rows.iter().map(|row| u32::from(row.1)).collect();
+            let classes = Judged::classes(&codes, 2, &codes).with_positive(1).with_scores(&scores);
+            let classes = classes.with_weights(weighted.then_some(&weights[..]));
+            let twin = definition::precision_of_first(&scores, &positive, &weights, 3.0);
+            prop_assert!(close(metric("p@3").evaluate(&classes).expect("defined").value, twin));
         }
     }
 

@@ -11,6 +11,17 @@
 //! max(0, 1 − (s_i − s_j)) with the number of rows as weight; a constant term changes nothing there, nor for the break-even
 //! point.
 //!
+//! **The precision of the first k** judges k rows labelled positive, while the truth has more positives, or fewer. Of the
+//! rows it mislabels, f positives are found, a = |positives| − f missed, and b = k − f are false alarms. Only e = min(a, b)
+//! of them are exchanged, and the bracket is
+//! ```text
+//! loss(y) + (e / m) · (mean score of the false alarms − mean score of the missed positives),   loss(y) = e / k
+//! ```
+//! The sum is convex in s. It is zero for every y that loses nothing, and at least the loss of the k rows with the highest
+//! scores: of those, no false alarm is below a missed positive. With k = |positives| it is that of the break-even point.
+//! (The sum over the false alarms with the mean of the missed positives is the surrogate of Kar, Narasimhan & Jain, Surrogate
+//! functions for maximizing precision at the top, ICML 2015.)
+//!
 //! **Search.** F1, the precision of the first k and the break-even point depend on a labelling only through its table: a
 //! positives are labelled positive, and b negatives. For given a and b the best are the a positives and the b negatives
 //! with the highest scores. For F1, the value is concave in b at each a, so the best b is found by bisection: O(n log n)
@@ -195,12 +206,24 @@ impl Labellings {
         }
     }
 
+    /// How much the score of a missed positive counts, and that of a false alarm, in units of 1/m.
+    fn counting(&self, missed: usize, alarms: usize) -> (f64, f64) {
+        match self.measure {
+            ClassMeasure::PrecisionAt(_) => {
+                let exchanged = missed.min(alarms) as f64;
+                (exchanged / missed.max(1) as f64, exchanged / alarms.max(1) as f64)
+            }
+            _ => (1.0, 1.0),
+        }
+    }
+
     /// The table with the largest value, and whether that is above zero, the value of the truth.
     fn best_table(&self, lists: &Lists) -> Option<(usize, usize)> {
         let (high, low) = (&lists.relevant_sums, &lists.other_sums);
         let (positives, negatives, share) = (self.positives, self.negatives, self.share());
         let value = |found: usize, alarms: usize| {
-            self.loss(found, alarms) + share * (low[alarms] - (high[positives] - high[found]))
+            let (of_missed, of_alarms) = self.counting(positives - found, alarms);
+            self.loss(found, alarms) + share * (of_alarms * low[alarms] - of_missed * (high[positives] - high[found]))
         };
         let (mut best, mut highest) = (None, 0.0);
         let mut try_table = |found: usize, alarms: usize| {
@@ -297,7 +320,6 @@ impl Structure for Labellings {
         {
             return refuse("a mask has a bit for each row");
         }
-        let share = self.share();
         let (mut missed, mut alarms) = (0, 0);
         for (number, &word) in output.iter().enumerate() {
             let mut left = word;
@@ -309,7 +331,7 @@ impl Structure for Labellings {
                     1 => missed += 1,
                     _ => alarms += 1,
                 }
-                plane.rows.push((row as u32, -share * f64::from(self.signs[row])));
+                plane.rows.push((row as u32, -self.share() * f64::from(self.signs[row])));
             }
         }
         if plane.rows.is_empty() {
@@ -320,8 +342,13 @@ impl Structure for Labellings {
             return refuse("the number of positive labels is fixed");
         }
         plane.loss = self.loss(found, alarms);
-        if self.constant && alarms != missed {
-            plane.shared.push((0, share * (alarms as f64 - missed as f64)));
+        let (of_missed, of_alarms) = self.counting(missed, alarms);
+        for (_, slope) in &mut plane.rows {
+            *slope *= if *slope < 0.0 { of_missed } else { of_alarms };
+        }
+        plane.rows.retain(|(_, slope)| *slope != 0.0);
+        if self.constant && self.labelled().is_none() && alarms != missed {
+            plane.shared.push((0, self.share() * (alarms as f64 - missed as f64)));
         }
         Ok(())
     }
@@ -404,8 +431,15 @@ mod tests {
         for mask in 0u32..1 << n {
             let labels: Vec<bool> = (0..n).map(|row| mask >> row & 1 > 0).collect();
             let Some(loss) = loss(measure, truth, &labels) else { continue };
+            let labels = &labels;
             let sign = |row: usize| if labels[row] { 1.0 } else { -1.0 };
-            let below: f64 = (0..n).map(|row| (sign(row) - truth[row]) / 2.0 * scores[row]).sum();
+            let mut below: f64 = (0..n).map(|row| (sign(row) - truth[row]) / 2.0 * scores[row]).sum();
+            if let ClassMeasure::PrecisionAt(_) = measure {
+                let of = |wanted: f64| (0..n).filter(move |&row| truth[row] == wanted && sign(row) != wanted);
+                let mean = |wanted: f64| of(wanted).map(|row| scores[row]).sum::<f64>() / of(wanted).count() as f64;
+                let exchanged = of(1.0).count().min(of(-1.0).count());
+                below = if exchanged == 0 { 0.0 } else { exchanged as f64 * (mean(-1.0) - mean(1.0)) };
+            }
             let positives = truth.iter().filter(|sign| **sign > 0.0).count();
             let counted = match measure {
                 ClassMeasure::F1 | ClassMeasure::BreakEven => 2 * positives,
@@ -446,6 +480,32 @@ mod tests {
             assert!((found - slow).abs() < 1e-12 * (1.0 + slow), "{name} {signs:?} {all:?}: {found} {slow}");
         }
         assert!(tried > 2500, "{tried}");
+    }
+
+    #[test]
+    fn the_bracket_of_the_first_rows_is_at_least_their_loss() {
+        let mut random = Random::new(31, 1, 0);
+        for case in 0..600 {
+            let (k, count) = (1 + case % 6, 8 + random.below(8) as usize);
+            let signs: Vec<f64> = (0..count).map(|_| if random.chance(0.4) { 1.0 } else { -1.0 }).collect();
+            let Ok(task) = labellings(&signs, &format!("p@{k}"), false) else { continue };
+            let scores: Vec<f64> = signs.iter().map(|sign| 0.7 * sign + random.normal()).collect();
+            let at = Scores { rows: &scores, shared: &[] };
+            let (mut output, mut plane) = (Vec::new(), Plane::default());
+            task.most_violated(0, at, &mut output).expect("found");
+            task.plane(0, &output, &mut plane).expect("a labelling");
+            let mut order: Vec<usize> = (0..count).filter(|row| row % 7 != 6).collect();
+            let positives = order.iter().filter(|row| signs[**row] > 0.0).count();
+            order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+            let found = order[..k].iter().filter(|row| signs[**row] > 0.0).count();
+            let loss = (positives.min(k) - found) as f64 / k as f64;
+            assert!(plane.value(at) >= loss - 1e-12, "{k} {signs:?} {scores:?}");
+            // Zero only where the first rows lose nothing.
+            let zero = Scores { rows: &vec![1.0; count], shared: &[] };
+            task.most_violated(0, zero, &mut output).expect("found");
+            task.plane(0, &output, &mut plane).expect("a labelling");
+            assert!(plane.value(zero) > 0.0, "equal scores are no solution");
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Model {
             );
         }
         if data.rows() as u64 != self.certificate.rows || data.hash()? != self.certificate.data_hash {
-            return Err(self.other_data(data));
+            return Err(self.other_data(data).help("give the data that the model was trained on, or leave ⟦from⟧ out"));
         }
         Ok(match settings.expands() {
             true => Start { outputs, ..Start::default() },

@@ -199,6 +199,15 @@ fn all_solvers_agree_on_the_example() {
 #[test]
 fn training_continues_from_a_model_and_proves_the_same_optimum() {
     let examples = examples(30, 6);
+    // A run that ends early is never worse than the model that it continues from.
+    for seed in 0..8 {
+        let short = |passes| Settings { max_passes: passes, tolerance: 0.0, seed, ..settings(Solver::FrankWolfe) };
+        let first = examples.train(&short(1 + seed % 3), &mut Silent, &Cancel::new()).expect("trains");
+        let start = first.model.start_for(examples.data(), &short(1)).expect("a start");
+        let next = examples.train_from(&short(1), Some(&start), None, &mut Silent, &Cancel::new()).expect("trains");
+        assert!(next.model.certificate.objective <= first.model.certificate.objective, "{seed}");
+        examples.verify(&next.model, &Cancel::new()).expect("the certificate holds");
+    }
     for solver in [Solver::FrankWolfe, Solver::CuttingPlane] {
         let rough = Settings { tolerance: 0.1, ..settings(solver) };
         let first = examples.train(&rough, &mut Silent, &Cancel::new()).expect("trains");

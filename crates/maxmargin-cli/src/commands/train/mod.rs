@@ -615,7 +615,7 @@ fn ranking_parts(data: &Dataset, settings: &Settings) -> Vec<String> {
             let mut queries = format::counted(groups.len() as u64, "query", "queries");
             if orders.left_out() > 0 {
                 let left_out = format::count(orders.left_out() as u64);
-                queries.push_str(&format!(", {left_out} of which no order is better than another left out"));
+                queries.push_str(&format!(", {left_out} left out, all of whose orders are equally good"));
             }
             extra.push(queries);
         }
@@ -651,7 +651,8 @@ fn measure_notes(data: &Dataset, settings: &Settings) -> Option<String> {
             orders.is_bound().then_some(bound)
         }
         TaskSettings::Classify(ClassifySettings { optimize: Some(measure), .. }) => {
-            let by_order = matches!(measure, ClassMeasure::Auc | ClassMeasure::BreakEven);
+            let by_order =
+                matches!(measure, ClassMeasure::Auc | ClassMeasure::BreakEven | ClassMeasure::PrecisionAt(_));
             let unset = format!(
                 "`{measure}` judges scores by their order, so the sign of a score, and with it the predicted label, is not \
                  trained: use the scores"

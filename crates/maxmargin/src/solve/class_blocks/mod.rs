@@ -102,6 +102,14 @@ const RUN: usize = 256;
 /// How often the cancel flag is looked at, in visits.
 const POLL: usize = 512;
 
+/// Half the sum of the squares, on all threads.
+fn half(numbers: &[f64]) -> f64 {
+    const RUN: usize = 1 << 15;
+    let squares = |part: &[f64]| part.iter().map(|number| number * number).sum::<f64>();
+    let of = |part: usize| squares(&numbers[part * RUN..((part + 1) * RUN).min(numbers.len())]);
+    0.5 * parallel::map(numbers.len().div_ceil(RUN), of).iter().sum::<f64>()
+}
+
 impl ClassBlocks {
     /// Solves a joint problem over the rows of `design`, from the dual variables of `start` if it has any.
     pub(crate) fn solve<T: AgainstOwn>(
@@ -313,9 +321,11 @@ impl<'a, R: Rows, T: AgainstOwn> State<'a, R, T> {
 
     /// The dual value of the current point, without what free constants require.
     fn dual(&self) -> f64 {
-        let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
         let penalty = if self.intercept == Intercept::Penalised { half(&self.point().pulls) } else { 0.0 };
-        self.gain - half(&self.weights()) - penalty
+        let design = self.fixed.design();
+        // What fills up the weights of a feature is zero.
+        let unscaled = design.factor().is_none() && design.shift().is_none();
+        self.gain - penalty - if unscaled { half(&self.point().v) } else { half(&self.weights()) }
     }
 
     /// One pass over the active rows. None after a cancel.
@@ -464,7 +474,6 @@ impl<'a, R: Rows, T: AgainstOwn> State<'a, R, T> {
             Intercept::None => Vec::new(),
             _ => constants[..task.scores()].to_vec(),
         };
-        let half = |numbers: &[f64]| 0.5 * numbers.iter().map(|number| number * number).sum::<f64>();
         let penalty = if self.intercept == Intercept::Penalised { half(&constants) } else { 0.0 };
         let objective = half(&weights) + penalty + loss;
         if !objective.is_finite() {

@@ -518,7 +518,7 @@ pub(super) fn outputs_contradicted(
         ),
     };
     Error::new(Code::NotSeparable, message).help(format!(
-        "use a soft margin, which lets a {unit} miss its margin at a cost: leave ⟦margin⟧ out and set ⟦c⟧"
+        "use a soft margin, in which every {unit} may miss its margin at a cost: leave ⟦margin⟧ out and set ⟦c⟧"
     ))
 }
 

@@ -14,7 +14,9 @@ use crate::settings::Settings;
 use crate::solve::oracle_risk::{MostViolated, Searches, bound_of_outputs, objective_of_outputs};
 use crate::solve::output_hard_margin::{OutputHardMargin, hard_bound_of_outputs, hard_primal_of_outputs};
 use crate::solve::plane_bound::{PlaneBound, Taken};
-use crate::solve::{Contradiction, CurvedRisk, CuttingPlane, LinearRisk, Machine, Sampled, Solution, Verdict, descent};
+use crate::solve::{
+    Contradiction, CurvedRisk, CuttingPlane, LinearRisk, Machine, Sampled, Solution, Start, Stop, Verdict, descent,
+};
 use crate::structured::{Rescale, Structure};
 use crate::task::{Abilities, Intercept, LearningTask};
 use crate::wish::Solver;
@@ -131,6 +133,24 @@ impl ByOracle {
         outputs_contradicted(&found.blocks, name, self.task.unit, found.residual)
     }
 
+    /// A solution that did not converge, at the weights of its start if these are better: the solver continues from the
+    /// outputs with multipliers, whose weights may be worse than the best ones met.
+    fn not_worse(&self, solution: Solution, start: &Start, design: &Design, cancel: &Cancel) -> Result<Solution> {
+        let fits = start.weights.len() == solution.weights.len() && start.thresholds.len() == solution.thresholds.len();
+        if !fits {
+            return Ok(solution);
+        }
+        let searches = Searches::default();
+        let (task, until) = (self.most_violated(&searches), cancel.until_abandoned());
+        let objective = objective_of_outputs(&task, design, (&start.weights, &start.thresholds), &until)?;
+        Ok(match objective < solution.objective {
+            true => {
+                Solution { weights: start.weights.clone(), thresholds: start.thresholds.clone(), objective, ..solution }
+            }
+            false => solution,
+        })
+    }
+
     /// A solution with the values that `verify` computes. After a cancel, the caller still waits for them.
     fn restated(&self, mut solution: Solution, design: &Design, tolerance: f64, cancel: &Cancel) -> Result<Solution> {
         let until = cancel.until_abandoned();
@@ -239,7 +259,11 @@ impl Problem for ByOracle {
             solver => return Err(not_planned(settings, solver)),
         };
         cancel.check_wanted()?;
-        self.restated(solution, design, tolerance, cancel)
+        let solution = self.restated(solution, design, tolerance, cancel)?;
+        match start.filter(|_| run.referee.is_none() && solution.stop != Stop::Converged) {
+            Some(start) => self.not_worse(solution, start, design, cancel),
+            None => Ok(solution),
+        }
     }
 
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {

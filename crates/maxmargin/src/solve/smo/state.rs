@@ -22,6 +22,10 @@ use crate::task::{Independent, Intercept};
 /// threads.
 const CHUNK: usize = 1024;
 
+/// A round takes this share of the variables, at least so many, and `WORKING_SET` at most.
+const SHARE: usize = 8;
+const LEAST_WORKING: usize = 64;
+
 /// Kernel rows computed together when many are needed once.
 const TOGETHER: usize = 256;
 
@@ -30,6 +34,18 @@ const MOST_NARROWINGS: u32 = 8;
 
 /// The minimum number of rounds over all variables before narrowing.
 const ROUNDS_BETWEEN: u32 = 10;
+
+/// The variables of the last round, and a buffer for the kernel values between those of a round.
+struct Working<V> {
+    places: Vec<usize>,
+    buffer: Vec<V>,
+}
+
+impl<V> Working<V> {
+    fn new() -> Working<V> {
+        Working { places: Vec::new(), buffer: Vec::new() }
+    }
+}
 
 pub(super) struct State<'a, V> {
     /// All variables, by block.
@@ -41,7 +57,7 @@ pub(super) struct State<'a, V> {
     groups: usize,
     gram: &'a dyn Gram<V>,
     cache: &'a mut RowCache<V>,
-    working: Vec<usize>,
+    working: Working<V>,
     narrowed: Option<Narrowed<'a, V>>,
     shrink_from: usize,
     cache_bytes: u64,
@@ -59,7 +75,7 @@ struct Narrowed<'a, V> {
     before: Vec<f64>,
     gram: Box<dyn Gram<V> + 'a>,
     cache: RowCache<V>,
-    working: Vec<usize>,
+    working: Working<V>,
 }
 
 impl<'a, V: Element> State<'a, V> {
@@ -119,7 +135,7 @@ impl<'a, V: Element> State<'a, V> {
             groups: if grouped { last + 1 } else { 0 },
             gram,
             cache,
-            working: Vec::new(),
+            working: Working::new(),
             narrowed: None,
             shrink_from: settings.shrink_from,
             cache_bytes: settings.cache_bytes,
@@ -244,12 +260,12 @@ impl<'a, V: Element> State<'a, V> {
         }
         (self.narrowings, self.rounds) = (self.narrowings + 1, 0);
         self.cache.clear();
-        self.working.clear();
+        self.working.places.clear();
         let variables: Vec<Variable> = blocks.iter().map(|&block| self.variables[block]).collect();
         let before = variables.iter().map(|variable| variable.alpha).collect();
         let gram = self.gram.restricted(&blocks);
         let cache = Smo::cache(blocks.len(), self.cache_bytes);
-        self.narrowed = Some(Narrowed { blocks, variables, before, gram, cache, working: Vec::new() });
+        self.narrowed = Some(Narrowed { blocks, variables, before, gram, cache, working: Working::new() });
         true
     }
 
@@ -308,17 +324,20 @@ impl Rule {
         self,
         selection: &Selection,
         variables: &mut [Variable],
-        working: &mut Vec<usize>,
+        working: &mut Working<V>,
         gram: &dyn Gram<V>,
         cache: &mut RowCache<V>,
         cancel: &Cancel,
     ) {
-        *working = selection.working_set(working, variables, WORKING_SET);
-        cache.prepare(working, |missing, outs| gram.fill(missing, outs));
+        let Working { places, buffer } = working;
+        // Of few variables, a large set would ask for kernel rows that nothing needs.
+        let most = (variables.len() / SHARE).clamp(LEAST_WORKING, WORKING_SET);
+        *places = selection.working_set(places, variables, most);
+        cache.prepare(places, |missing, outs| gram.fill(missing, outs));
         if cancel.is_raised() {
             return;
         }
-        let mut local = Local::new(working, variables, cache, self.penalised);
+        let mut local = Local::new(places, variables, cache, self.penalised, std::mem::take(buffer));
         local.solve(self.groups, selection.violation, cancel);
         let moved: Vec<(usize, f64)> = local
             .alphas()
@@ -329,6 +348,7 @@ impl Rule {
                 (change != 0.0).then_some((at, change))
             })
             .collect();
+        *buffer = local.into_buffer();
         add_moved(variables, &moved, cache, self.penalised);
     }
 }

@@ -186,11 +186,18 @@ struct Step {
 }
 
 impl<V: Element> Local<V> {
-    pub(super) fn new(working: &[usize], variables: &[Variable], cache: &RowCache<V>, penalised: bool) -> Local<V> {
+    /// `kernel` is a buffer for kernel values: a new one every round would take longer to get than to fill.
+    pub(super) fn new(
+        working: &[usize],
+        variables: &[Variable],
+        cache: &RowCache<V>,
+        penalised: bool,
+        mut kernel: Vec<V>,
+    ) -> Local<V> {
         let count = working.len();
         let mut places = working.to_vec();
         places.sort_by_key(|&at| variables[at].group);
-        let mut kernel = vec![V::ZERO; count * count];
+        kernel.resize(count * count, V::ZERO);
         parallel::chunks(&mut kernel, count, |at, out| {
             let row = cache.row(places[at]);
             let extra = if penalised { 1.0 } else { 0.0 };
@@ -200,6 +207,11 @@ impl<V: Element> Local<V> {
         let own = variables.iter().map(|variable| variable.own).collect();
         let (keys, signs, rising, falling) = Default::default();
         Local { places, variables, keys, signs, rising, falling, kernel, own }
+    }
+
+    /// The buffer for kernel values.
+    pub(super) fn into_buffer(self) -> Vec<V> {
+        self.kernel
     }
 
     /// The current value of each variable.
