@@ -11,7 +11,6 @@ use maxmargin::error::{Code, Error};
 use maxmargin_io::{ReadOptions, read_clicks};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde::de::DeserializeOwned;
 
 /// A log of clicks.
 #[pyclass(frozen, module = "maxmargin._core")]
@@ -23,9 +22,12 @@ pub(crate) struct ClickLog {
 /// A position, its propensity with the ends of an interval, and how often something was shown and clicked there.
 type Place = (u32, Option<f64>, Option<(f64, f64)>, u64, u64);
 
-fn named<T: DeserializeOwned>(argument: &str, name: &str) -> PyResult<T> {
-    serde_json::from_value(serde_json::Value::String(name.to_string()))
-        .map_err(|_| PyValueError::new_err(format!("{argument} is {name:?}, which is not known")))
+/// The choice of a name.
+fn named<T: Copy>(argument: &str, name: &str, all: &[T], name_of: impl Fn(T) -> &'static str) -> PyResult<T> {
+    all.iter().copied().find(|known| name_of(*known) == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|known| name_of(*known)).collect();
+        PyValueError::new_err(format!("{argument} is {name:?}, and must be one of {}", names.join(", ")))
+    })
 }
 
 #[pymethods]
@@ -95,10 +97,7 @@ impl ClickLog {
         features: Option<&Dataset>,
         items: Option<Vec<String>>,
     ) -> PyResult<(Vec<Place>, Vec<Option<f64>>)> {
-        let Some(estimator) = Estimator::ALL.into_iter().find(|known| known.name() == method) else {
-            let names = Estimator::ALL.map(Estimator::name).join(", ");
-            return Err(PyValueError::new_err(format!("method is {method:?}, and must be one of {names}")));
-        };
+        let estimator = named("method", method, &Estimator::ALL, Estimator::name)?;
         job(py, 0, None, |_, cancel| {
             let data = features.map(|features| with_items(features, items)).transpose()?;
             let keyed = data.as_ref().map(Keyed::new).transpose()?;
@@ -122,7 +121,7 @@ impl ClickLog {
         clip: Option<f64>,
         against: &str,
     ) -> PyResult<Dataset> {
-        let against: Against = named("against", against)?;
+        let against: Against = named("against", against, &Against::ALL, Against::name)?;
         let propensity = curve.map_or(Propensity::Log, |values| Propensity::Curve(Curve { values }));
         let data = job(py, 0, None, |_, _| {
             let data = with_items(features, items)?;
@@ -141,7 +140,7 @@ impl ClickLog {
         rule: &str,
         keep_order: f64,
     ) -> PyResult<Dataset> {
-        let rule: Rule = named("preferences", rule)?;
+        let rule: Rule = named("preferences", rule, &Rule::ALL, Rule::name)?;
         let data = job(py, 0, None, |_, _| {
             let data = with_items(features, items)?;
             Ok(learning_pairs(&self.log, &Keyed::new(&data)?, rule, keep_order)?.data)

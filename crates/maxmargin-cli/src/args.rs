@@ -100,7 +100,11 @@ pub(crate) enum Command {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TrainArguments {
     /// The training data; `-` is standard input
-    #[arg(required_unless_present = "clicks", default_value_if("clicks", ArgPredicate::IsPresent, ""))]
+    #[arg(
+        required = false,
+        required_unless_present = "clicks",
+        default_value_if("clicks", ArgPredicate::IsPresent, "")
+    )]
     pub(crate) file: String,
     /// Learn from explicit pairs: FILE is a table with columns better,worse or left,right,outcome, optionally weight
     /// and group, and its pairs name rows of ITEMS

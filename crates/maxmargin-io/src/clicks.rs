@@ -39,6 +39,9 @@ const PROPENSITY: &[&str] = &["propensity", "examination"];
 /// The names of each value of an event, in the order in which events are read.
 const VALUES: [&[&str]; 6] = [QUERY, SESSION, ITEM, POSITION, CLICKED, PROPENSITY];
 
+/// Bytes at the beginning by which the form is recognised.
+const FIRST_BYTES: usize = 1 << 16;
+
 /// A line may not be longer.
 const LONGEST_LINE: u64 = 64 << 20;
 
@@ -127,8 +130,11 @@ impl Reader {
                 Some(compression) => compression.decoder(rest).map_err(|error| error.in_file(file))?,
                 None => Box::new(rest),
             };
-            let mut lines = BufReader::with_capacity(1 << 20, stream);
-            let first = lines.fill_buf().map_err(|error| read_error(&error).in_file(file))?;
+            let mut stream = stream;
+            let mut first = vec![0; FIRST_BYTES];
+            let known = read_up_to(&mut stream, &mut first).map_err(|error| read_error(&error).in_file(file))?;
+            first.truncate(known);
+            let lines = BufReader::with_capacity(1 << 20, Cursor::new(first.clone()).chain(stream));
             let first = first.trim_ascii_start();
             let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
             let third = line.split(|byte| *byte == b'\t').nth(2);
@@ -175,7 +181,8 @@ impl Reader {
     /// Sessions with lists and clicks.
     fn yandex(&mut self, file: &str, lines: impl BufRead, options: &ReadOptions) -> Result<()> {
         // The lists of the current session: the query and its items.
-        let (mut session, mut lists): (Vec<u8>, Vec<(Vec<u8>, Vec<Vec<u8>>)>) = (Vec::new(), Vec::new());
+        let mut session: Vec<u8> = Vec::new();
+        let mut lists: Vec<(Vec<u8>, Vec<Vec<u8>>)> = Vec::new();
         each_line(file, lines, options, |number, line| {
             let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').map(<[u8]>::trim_ascii).collect();
             let refuse = |message: &str| {
@@ -412,11 +419,14 @@ enum Action {
     Shown,
 }
 
+/// The query of a list, and its hits as numbers of names.
+type UbiList = (Box<[u8]>, Vec<u32>);
+
 /// Queries and events of UBI, joined at the end.
 #[derive(Default)]
 struct Ubi {
     /// For each `query_id`: the query and the hits in order, as numbers of names.
-    lists: HashMap<Box<[u8]>, (Box<[u8]>, Vec<u32>)>,
+    lists: HashMap<Box<[u8]>, UbiList>,
     names: HashMap<Box<[u8]>, u32>,
     /// List, item, position and action of each event, and the query where the event names it.
     events: Vec<(u32, u32, Option<u32>, Action)>,

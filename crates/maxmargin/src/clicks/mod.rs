@@ -33,7 +33,7 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A result that was shown, or a click on one that was not.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Event {
     /// The session, as a number made from its name.
     pub session: u64,
@@ -87,7 +87,7 @@ pub struct LogFacts {
 }
 
 /// A log of clicks, sorted by query, session and position.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct ClickLog {
     events: Vec<Event>,
     queries: Names,
