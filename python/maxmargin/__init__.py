@@ -18,6 +18,7 @@ from ._core import Dataset, MaxmarginError, Model, Progress, Tried, __version__
 if TYPE_CHECKING:
     from . import metrics
     from .classifier import SVMClassifier
+    from .clicks import PropensityEstimate, estimate_propensity
     from .comparator import SVMComparator
     from .multilabel import MultilabelSVM
     from .ordinal import SVMOrdinal
@@ -47,6 +48,8 @@ _WHERE = {
     "TreeSVM": "tree",
     "Tuned": "tuning",
     "check_oracle": "structured",
+    "PropensityEstimate": "clicks",
+    "estimate_propensity": "clicks",
     "load": "reading",
     "tune": "tuning",
 }
@@ -61,6 +64,7 @@ __all__ = [
     "PAComparator",
     "PARanker",
     "Progress",
+    "PropensityEstimate",
     "SVMClassifier",
     "SVMComparator",
     "SVMOrdinal",
@@ -72,6 +76,7 @@ __all__ = [
     "Tuned",
     "__version__",
     "check_oracle",
+    "estimate_propensity",
     "load",
     "metrics",
     "tune",

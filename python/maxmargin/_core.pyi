@@ -324,6 +324,52 @@ class Model:
     def _repr_html_(self) -> str: ...
 
 @final
+class ClickLog:
+    """A log of clicks."""
+
+    @staticmethod
+    def of(
+        names: tuple[list[str], list[str], list[str]],
+        positions: list[int | None],
+        clicked: list[bool],
+        propensities: list[float] | None,
+    ) -> ClickLog:
+        """The log of events given as columns: query, session and item of each."""
+
+    @staticmethod
+    def read(files: list[str]) -> ClickLog:
+        """The log of one or more files."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader found."""
+
+    @property
+    def has_propensities(self) -> bool:
+        """Whether a click has a propensity of its own."""
+
+    def power(self, eta: float) -> list[float | None]:
+        """The propensity of each position by a power law."""
+
+    def estimate(
+        self, method: str, features: Dataset | None = None, items: list[str] | None = None
+    ) -> tuple[list[tuple[int, float | None, tuple[float, float] | None, int, int]], list[float | None]]:
+        """The estimated propensity of each position, and the curve to learn with."""
+
+    def lists(
+        self,
+        features: Dataset,
+        items: list[str] | None,
+        curve: list[float | None] | None,
+        clip: float | None,
+        against: str,
+    ) -> Dataset:
+        """Lists of features with the weights of clicks as targets."""
+
+    def pairs(self, features: Dataset, items: list[str] | None, rule: str, keep_order: float) -> Dataset:
+        """Features with the preferences of a rule as pairs."""
+
+@final
 class Learner:
     """Learner that trains on one pair after the other."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from . import _core, arrays
+from .clicks import curve_of, read_log, words
 from .estimator import (
     Callback,
     MarginEstimator,
@@ -140,6 +141,82 @@ class SVMRanker(MarginEstimator):
         """
         data = self._dataset(X, y, qid, sample_weight)
         return self._train(data)
+
+    @whole_or_not_at_all
+    def fit_clicks(
+        self,
+        log: Any,
+        features: Any,
+        *,
+        qid: Any = None,
+        items: Any = None,
+        propensity: Any = None,
+        clip: float | None = None,
+        against: str = "shown",
+        preferences: str | None = None,
+        keep_order: float = 0.0,
+    ) -> Self:
+        """Fit the model to clicks, without learning that higher positions are clicked more often.
+
+        Parameters
+        ----------
+        log : path, list of paths, mapping or table
+            Columns query, session, item, position, clicked and optionally propensity: a row for each result that was shown.
+        features : array-like, sparse matrix or table
+            A row for each query and item, or for each item.
+        qid : array-like of shape (n_rows,) or str, optional
+            Query of each row, or the name of a column. Without it, a row is for an item whatever the query.
+        items : array-like of shape (n_rows,) or str, optional
+            Item of each row, or the name of a column. Without it, an item is the number of its row, from 0.
+        propensity : {"log", "power:ETA", "estimate", "estimate:METHOD"}, numbers or PropensityEstimate, optional
+            How likely each position is looked at. Without it, the log's own column if it has one, else "power:1".
+        clip : float, optional
+            Raise lower propensities to this. Fewer clicks decide, but what is shown low is learned as less relevant.
+        against : {"shown", "candidates"}, default="shown"
+            Compare a clicked result with the list that was shown, or with all rows of its query.
+        preferences : str, optional
+            Learn from preferences by a rule instead: "skip-above", "last-click", "earlier-click", "skip-previous",
+            "no-click-next" or "every-unclicked".
+        keep_order : float, default=0.0
+            With `preferences`: prefer each result to the next one shown, by this weight.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from maxmargin import SVMRanker
+        >>> log = {"query": ["a"] * 4, "session": [1, 1, 2, 2], "item": [0, 1, 0, 1], "position": [1, 2, 1, 2],
+        ...        "clicked": [1, 0, 0, 1]}
+        >>> ranker = SVMRanker().fit_clicks(log, [[1.0, 0.0], [0.0, 1.0]], propensity="power:1")
+        >>> scores = ranker.predict([[1.0, 0.0], [0.0, 1.0]])
+        >>> bool(scores[1] > scores[0])
+        True
+        """
+        read = read_log(log)
+        if isinstance(items, str):
+            features, items = arrays.without_column(features, items, "items")
+        self._qid_column = None
+        if isinstance(qid, str):
+            self._qid_column = qid
+            features, qid = arrays.without_column(features, qid, "qid")
+        self._has_queries = qid is not None
+        X = self._features(features, reset=True, least=2)
+        rows = X.shape[0]
+        names = words(np.arange(rows) if items is None else arrays.vector("items", items, rows))
+        data = self._named(arrays.dataset(X))
+        if qid is not None:
+            data = in_queries(data, np.asarray(words(qid)))
+        if preferences is not None:
+            if propensity is not None or clip is not None or against != "shown":
+                raise ValueError("preferences need no propensity, clip or against: leave them out")
+            return self._train(read.pairs(data, names, preferences, float(keep_order)))
+        if keep_order != 0.0:
+            raise ValueError("keep_order is for preferences")
+        curve = curve_of(read, propensity, data, names)
+        lists = read.lists(data, names, curve, None if clip is None else float(clip), against)
+        return self._train(lists, **{"targets-are": "clicks"})
 
     def _dataset(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> _core.Dataset:
         self._qid_column: str | None = None

@@ -11,10 +11,12 @@ pub(crate) struct Arguments {
 
 /// Settings and inputs that have an argument, and what it is called.
 const ARGUMENTS: &[(&str, &str)] = &[
+    ("against", "against"),
     ("average-from", "average"),
     ("batch", "batch_size"),
     ("c", "C"),
     ("class-weight", "class_weight"),
+    ("clip", "clip"),
     ("code", "code"),
     ("coef0", "coef0"),
     ("decoding", "decoding"),
@@ -42,7 +44,9 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("pair-weight", "pair_weight"),
     ("pairs", "pairs"),
     ("precision", "precision"),
+    ("preferences", "preferences"),
     ("probability", "probability"),
+    ("propensity", "propensity"),
     ("rescale", "rescale"),
     ("reservoir", "reservoir"),
     ("scale", "scale"),

@@ -6,6 +6,7 @@
 
 #[cfg(target_os = "linux")]
 mod allocator;
+mod clicks;
 mod data;
 mod dialect;
 mod error;
@@ -39,6 +40,7 @@ fn core_module(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("MaxmarginError", py.get_type::<error::MaxmarginError>())?;
+    module.add_class::<clicks::ClickLog>()?;
     module.add_class::<data::Dataset>()?;
     module.add_class::<model::Model>()?;
     module.add_class::<online::Learner>()?;

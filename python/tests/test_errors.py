@@ -941,7 +941,7 @@ def test_remedies_for_tables_name_arguments_of_load(tmp_path):
 
 
 def test_every_name_in_a_remedy_is_an_argument_or_a_flag_of_the_command():
-    callables = [load, tune, StructuredSVM.__init__, *(kind.__init__ for kind in (*ALL, PAClassifier, MultilabelSVM)), *(kind.fit for kind in ALL), SVMComparator.fit_items]
+    callables = [load, tune, StructuredSVM.__init__, *(kind.__init__ for kind in (*ALL, PAClassifier, MultilabelSVM)), *(kind.fit for kind in ALL), SVMComparator.fit_items, SVMRanker.fit_clicks]
     arguments = {name for taken in callables for name in inspect.signature(taken).parameters}
     for reading in (True, False):
         for name in _core._names():

@@ -1,11 +1,14 @@
 //! The parsed command line. The flags for the settings of tasks and of reading are not here: they are made from the
 //! declarations of the settings, see `flags.rs` and `for_task.rs`.
 
+use crate::clicks::ClickArguments;
 use crate::flags::{DataArguments, named};
 use crate::for_task::{ForTask, Learns};
+use clap::builder::{ArgPredicate, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use maxmargin::clicks::{Estimator, Rule};
 use maxmargin::settings::{Chosen, Setting, Task};
-use maxmargin::simulate::{Pattern, Placed};
+use maxmargin::simulate::{Pattern, Placed, User};
 use maxmargin::wish::COMMON;
 use maxmargin::wording::Size;
 use maxmargin_io::{Format, RUN};
@@ -77,6 +80,10 @@ pub(crate) enum Command {
     Convert(ConvertArguments),
     /// Turn games or ratings into pairs with features, for `train compare`
     Features(FeaturesArguments),
+    /// Turn a log of clicks into pairs of a better and a worse result
+    Preferences(PreferencesArguments),
+    /// Estimate from a log of clicks how likely each position is looked at
+    Propensity(PropensityArguments),
     /// Generate data of any size for experiments
     Simulate(SimulateArguments),
     /// Repeat a published experiment and show our numbers beside the published ones
@@ -90,14 +97,22 @@ pub(crate) enum Command {
 }
 
 /// `train`
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct TrainArguments {
     /// The training data; `-` is standard input
+    #[arg(
+        required = false,
+        required_unless_present = "clicks",
+        default_value_if("clicks", ArgPredicate::IsPresent, "")
+    )]
     pub(crate) file: String,
     /// Learn from explicit pairs: FILE is a table with columns better,worse or left,right,outcome, optionally weight
     /// and group, and its pairs name rows of ITEMS
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
+    /// Learning from clicks.
+    #[command(flatten)]
+    pub(crate) click: ClickArguments,
     /// Where to save the model
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) output: String,
@@ -399,6 +414,9 @@ pub(crate) struct VerifyArguments {
     pub(crate) model: String,
     /// The data it was trained on
     pub(crate) file: String,
+    /// The log of clicks, if the model was trained on one; FILE then holds the features
+    #[arg(long, value_name = "LOG")]
+    pub(crate) clicks: Vec<String>,
     /// The items, if the model was trained on pairs that name them
     #[arg(long, value_name = "ITEMS")]
     pub(crate) items: Option<String>,
@@ -599,6 +617,49 @@ pub(crate) struct RatingsArguments {
     pub(crate) input_format: Option<Format>,
 }
 
+/// `preferences`
+#[derive(Args, Debug)]
+pub(crate) struct PreferencesArguments {
+    /// The log: columns query,session,item,position,clicked, as a table or JSON lines; two files for UBI
+    #[arg(required = true, value_name = "LOG")]
+    pub(crate) logs: Vec<String>,
+    /// Where to write the pairs: better,worse,weight,group
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: String,
+    /// What a clicked result is better than
+    #[arg(long, value_parser = named::<Rule>(Rule::ALL.map(Rule::name)), default_value = Rule::SkipAbove.name())]
+    pub(crate) rule: Rule,
+    /// Also prefer each result to the next one shown, by this weight, so that the shown order is not turned around
+    #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
+    pub(crate) keep_order: f64,
+}
+
+/// `propensity`
+#[derive(Args, Debug)]
+pub(crate) struct PropensityArguments {
+    /// The log: columns query,session,item,position,clicked, as a table or JSON lines; two files for UBI
+    #[arg(required = true, value_name = "LOG")]
+    pub(crate) logs: Vec<String>,
+    /// How to estimate [default: harvest]
+    #[arg(long, value_parser = estimators())]
+    pub(crate) method: Option<Estimator>,
+    /// Features of each query and item, or of each item, for regression-em
+    #[arg(long, value_name = "ITEMS")]
+    pub(crate) items: Option<String>,
+    /// Write a table with columns position,propensity,low,high,shown,clicks, which --propensity reads
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+    /// How to read.
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+/// The names of estimators.
+fn estimators() -> impl TypedValueParser<Value = Estimator> {
+    PossibleValuesParser::new(Estimator::ALL.map(Estimator::name))
+        .map(|name| Estimator::ALL.into_iter().find(|known| known.name() == name).unwrap_or(Estimator::Harvest))
+}
+
 /// `simulate`
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArguments {
@@ -650,6 +711,39 @@ pub(crate) struct SimulateArguments {
     /// The format to write, if the extension does not determine it
     #[arg(long, value_parser = named::<Format>(Format::ALL.map(Format::name)), value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
+    /// Clicks on lists.
+    #[command(flatten)]
+    pub(crate) clicks: SimulateClicks,
+}
+
+/// `simulate clicks`
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Clicks")]
+pub(crate) struct SimulateClicks {
+    /// The graded rows that are shown, such as those of `simulate search`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) items: Option<String>,
+    /// Results of a list at most [default: 10]
+    #[arg(long, value_name = "N")]
+    pub(crate) length: Option<usize>,
+    /// How users read a list [default: position]
+    #[arg(long, value_parser = named::<User>(User::ALL.map(User::name)))]
+    pub(crate) user: Option<User>,
+    /// Place k is looked at with probability (1/k)^ETA [default: 1]
+    #[arg(long, value_name = "ETA")]
+    pub(crate) eta: Option<f64>,
+    /// Results of this grade and above attract always, others by --noise alone [default: grades attract by degrees]
+    #[arg(long, value_name = "GRADE")]
+    pub(crate) relevant_grade: Option<f64>,
+    /// How likely the first place is clicked out of trust alone [default: 0]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) trust: Option<f64>,
+    /// How likely the first result of a list is swapped with another one [default: 0]
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) swap: Option<f64>,
+    /// Number of rankers that show results, each trained on another hundredth of the queries [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) policies: Option<usize>,
 }
 
 /// What can be simulated.
@@ -663,6 +757,8 @@ pub(crate) enum SimulateKind {
     Compare,
     /// Rows with sets of labels
     Multilabel,
+    /// A log of clicks on the graded rows of --items
+    Clicks,
 }
 
 /// `reproduce`
@@ -688,8 +784,8 @@ pub(crate) struct ReproduceArguments {
     pub(crate) seed: u64,
     /// A folder with real data. `compare` tests all methods on football/results.csv.gz, chess2010/training_data.csv.gz, and
     /// recipes/pairs.csv with items.csv; `codes` needs usps and letter, `letor` mq2008 and ohsumed, `letters` ocr_letters,
-    /// `chunking` conll2000, `treebank` treebank, `sgd` rcv1, `pa` spoken_digits, ohsumed, mq2008, protein_homology,
-    /// reuters_modapte and rcv1 [these: MAXMARGIN_DATA if it is set]
+    /// `chunking` conll2000, `treebank` treebank, `sgd` rcv1, `clicks` mq2008 and mslr_sample, `pa` spoken_digits, ohsumed,
+    /// mq2008, protein_homology, reuters_modapte and rcv1 [these: MAXMARGIN_DATA if it is set]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<String>,
     /// Leave the simulation out
@@ -723,6 +819,8 @@ pub(crate) enum Experiment {
     Pa,
     /// Stochastic gradient descent on RCV1 and simulated text: cost, error and time of each solver, subsampling, schedules
     Sgd,
+    /// Learning from clicks: propensities true, estimated and clipped, preferences, and neither, beside the true grades
+    Clicks,
     /// Trees of newspaper sentences: a trained grammar beside the one of largest likelihood
     Treebank,
 }

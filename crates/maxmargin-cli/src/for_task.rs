@@ -76,7 +76,11 @@ impl<A: Learns> ForTask<A> {
         }
         // Tasks that learn from single rows do not take pairs of items.
         let items = matches!(profile.input, Input::Rows | Input::Sentences).then_some("items");
-        A::HIDDEN.iter().copied().chain(items).fold(command, |command, name| {
+        let clicks: &[&str] = match task {
+            Task::Rank => &[],
+            _ => &["clicks", "propensity", "clip", "against", "preferences", "keep_order"],
+        };
+        A::HIDDEN.iter().copied().chain(items).chain(clicks.iter().copied()).fold(command, |command, name| {
             let known = command.get_arguments().any(|arg| arg.get_id() == name);
             if known { command.mut_arg(name, |arg| arg.hide(true)) } else { command }
         })

@@ -4,6 +4,7 @@
 pub mod allocator;
 mod args;
 mod classes;
+mod clicks;
 mod codes;
 mod commands;
 mod comparisons;
@@ -101,6 +102,8 @@ fn dispatch(command: &Command, console: &Console, cancel: &Cancel) -> Result<()>
         Command::Compact(arguments) => commands::compact::run(arguments, console, cancel),
         Command::Convert(arguments) => commands::convert::run(arguments, console, cancel),
         Command::Features(arguments) => commands::features::run(arguments, console, cancel),
+        Command::Preferences(arguments) => commands::preferences::run(arguments, console, cancel),
+        Command::Propensity(arguments) => commands::preferences::run_propensity(arguments, console, cancel),
         Command::Simulate(arguments) => commands::simulate::run(arguments, console, cancel),
         Command::Reproduce(arguments) => commands::reproduce::run(arguments, console, cancel),
         Command::Explain(arguments) => commands::explain::run(arguments, console),

@@ -74,6 +74,7 @@ impl Gathered {
             holdout,
             text_columns: facts.text_columns,
             items_are_features: self.items_are_features(),
+            clicks: None,
         }
     }
 }

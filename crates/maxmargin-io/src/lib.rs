@@ -14,6 +14,7 @@ pub mod cache;
 mod cells;
 #[cfg(feature = "tables")]
 mod claims;
+mod clicks;
 mod column_text;
 mod columns;
 pub mod csv;
@@ -56,6 +57,7 @@ mod write;
 
 pub use bad_rows::BadRows;
 pub use blocks::{Block, BlockOptions, Found, Step, read_blocks};
+pub use clicks::{LoadedClicks, read_clicks};
 pub use gather::{
     Gathered, Timed, asking_for_pairs, expect_features, expect_known_items, gather, gather_for, input_of, load,
     load_items, load_pairs, options_for, options_like, pair_options, pairing_of,
@@ -66,7 +68,7 @@ pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Pairin
 pub use pair_blocks::PairBlocks;
 pub use pairs::{Items, read_pairs};
 pub use read::{read, stored_size};
-pub use reading::{READING, ReadSettings, Reading, scoring_options};
+pub use reading::{ClickReading, READING, ReadSettings, Reading, scoring_options};
 pub use records::{BadCell, RecordWriter, TakeRecords, read_records, write_records};
 pub use row_blocks::RowBlocks;
 pub use settings_file::{RUN, RunSettings, SettingsFile, alone, laid_over, named};

@@ -5,6 +5,7 @@
 
 use crate::gather::input_of;
 use crate::{Columns, Format, Hashing, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates};
+use maxmargin::clicks::{Against, Propensity, Rule};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
@@ -326,6 +327,36 @@ pub struct Reading {
     /// Whether the features are the items themselves, which have only ids.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub items_are_features: bool,
+    /// How the model learned from clicks, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clicks: Option<ClickReading>,
+}
+
+/// How a log of clicks became data to learn from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ClickReading {
+    /// How propensities were asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// The propensities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propensity: Option<Propensity>,
+    /// 95 % intervals of estimated propensities.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<Option<(f64, f64)>>,
+    /// The lowest propensity that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// What a clicked result is compared with.
+    #[serde(default)]
+    pub against: Against,
+    /// The rule by which clicks became preferences.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// The weight of the shown order among preferences.
+    #[serde(default)]
+    pub keep_order: f64,
 }
 
 impl Reading {

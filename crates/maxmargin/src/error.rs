@@ -111,6 +111,10 @@ codes! {
     BadTemplate = 241, 2, "template is not valid";
     /// Brackets of a tree that do not fit together, or a target that is no part of one.
     BadTree = 242, 2, "not a bracketed tree";
+    /// An event of a click log that makes no sense.
+    BadClickLog = 251, 2, "click log not usable";
+    /// A propensity that is no probability above zero, or a click without one.
+    BadPropensity = 252, 2, "propensity is not valid";
     /// Only one class.
     SingleClass = 301, 2, "only one class";
     /// More classes than the task takes.

@@ -50,6 +50,7 @@
 //! | [`loss`] | what a violated margin costs |
 //! | [`solve`] | how to learn a task, with a bound on the optimum; never sees labels |
 //! | [`rating`] | ratings of items from their games, and the best threshold for ties |
+//! | [`clicks`] | click logs: preferences, propensities, and data to learn from |
 //! | [`simulate`] | realistic data of any size from a seed |
 //! | [`testing`] | checks for your own tasks |
 //! | [`run`] | progress and cancelling of long jobs |
@@ -61,6 +62,7 @@
 //! The crate `maxmargin-io` reads and writes files. This crate does no input or output.
 
 pub mod certificate;
+pub mod clicks;
 pub mod data;
 pub mod error;
 pub mod items;

@@ -1,6 +1,7 @@
 //! `maxmargin inspect MODEL`
 
 use crate::args::InspectArguments;
+use crate::clicks::inspected;
 use crate::codes;
 use crate::commands::train::{cuts_sentence, named_weights, regularisation, ties_sentence};
 use crate::console::Console;
@@ -137,6 +138,7 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
                 "mapped_features": map.features(),
             }),
         },
+        "clicks": Reading::of(model).ok().and_then(|reading| reading.clicks),
         "weights": weights.iter().map(|(name, weight)| json!({ "feature": name, "weight": weight })).collect::<Vec<_>>(),
     })
 }
@@ -201,6 +203,9 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
         rows.push(("intercept", format!("one for each {each}")));
     }
     rows.extend(kernel_rows(model));
+    if let Some(clicks) = Reading::of(model).ok().and_then(|reading| reading.clicks) {
+        rows.extend(inspected(&clicks));
+    }
     let cost = regularisation(model);
     let loss = match settings.method().filter(|method| method.is_rating()) {
         Some(Method::BradleyTerry) => "likelihood of the outcomes",

@@ -17,6 +17,10 @@ use std::path::Path;
 use std::time::Instant;
 
 pub(crate) fn run(arguments: &SimulateArguments, console: &Console, cancel: &Cancel) -> Result<()> {
+    if arguments.kind == SimulateKind::Clicks {
+        refuse_misplaced(arguments)?;
+        return super::simulate_clicks::run(arguments, console, cancel);
+    }
     let to = output_format(&arguments.output, arguments.to)?;
     ensure_writable(Path::new(&arguments.output))?;
     refuse_misplaced(arguments)?;
@@ -72,6 +76,7 @@ fn say(arguments: &SimulateArguments, console: &Console, to: Format, features: u
     let next = match arguments.kind {
         _ if arguments.stream > 0 => format!("maxmargin evaluate model.mm {}", file),
         SimulateKind::Search => format!("maxmargin train rank {} -o model.mm", file),
+        SimulateKind::Clicks => format!("maxmargin propensity {}", file),
         SimulateKind::Multilabel => format!("maxmargin train multilabel {} -o model.mm", file),
         SimulateKind::Text => format!("maxmargin train classify {} -o model.mm", file),
         SimulateKind::Compare if arguments.norm == Some(Pattern::Linear) => {
@@ -92,13 +97,28 @@ fn say(arguments: &SimulateArguments, console: &Console, to: Format, features: u
 fn refuse_misplaced(arguments: &SimulateArguments) -> Result<()> {
     let (search, text, compare) = ([SimulateKind::Search], [SimulateKind::Text], [SimulateKind::Compare]);
     let multilabel = [SimulateKind::Multilabel];
-    let rows = [SimulateKind::Search, SimulateKind::Text, SimulateKind::Multilabel];
-    let flags: [(&str, bool, &[SimulateKind], &str); 9] = [
+    let rows = [SimulateKind::Search, SimulateKind::Text, SimulateKind::Multilabel, SimulateKind::Clicks];
+    let clicks = [SimulateKind::Clicks];
+    let of_clicks = &arguments.clicks;
+    let flags: [(&str, bool, &[SimulateKind], &str); 17] = [
+        ("--items", of_clicks.items.is_some(), &clicks, "clicks"),
+        ("--length", of_clicks.length.is_some(), &clicks, "clicks"),
+        ("--user", of_clicks.user.is_some(), &clicks, "clicks"),
+        ("--eta", of_clicks.eta.is_some(), &clicks, "clicks"),
+        ("--relevant-grade", of_clicks.relevant_grade.is_some(), &clicks, "clicks"),
+        ("--trust", of_clicks.trust.is_some(), &clicks, "clicks"),
+        ("--swap", of_clicks.swap.is_some(), &clicks, "clicks"),
+        ("--policies", of_clicks.policies.is_some(), &clicks, "clicks"),
         ("--labels", arguments.labels.is_some(), &multilabel, "multilabel"),
         ("--nonzeros", arguments.nonzeros.is_some(), &text, "text"),
         ("--queries", arguments.queries.is_some(), &search, "search"),
         ("--docs", arguments.docs.is_some(), &search, "search"),
-        ("--rows", arguments.rows.is_some(), &rows, "search`, `simulate text` and `simulate multilabel"),
+        (
+            "--rows",
+            arguments.rows.is_some(),
+            &rows,
+            "search`, `simulate text`, `simulate multilabel` and `simulate clicks",
+        ),
         ("--pairs", arguments.pairs.is_some(), &compare, "compare"),
         ("--norm", arguments.norm.is_some(), &compare, "compare"),
         ("--ties", arguments.ties.is_some(), &compare, "compare"),
@@ -127,7 +147,7 @@ fn generator(arguments: &SimulateArguments) -> Result<Box<dyn Generator>> {
                 ..defaults
             })?)
         }
-        SimulateKind::Text | SimulateKind::Compare | SimulateKind::Multilabel => {
+        SimulateKind::Text | SimulateKind::Compare | SimulateKind::Multilabel | SimulateKind::Clicks => {
             let defaults = TextSettings::default();
             let features = arguments.features.unwrap_or(defaults.features);
             Box::new(Text::new(TextSettings {

@@ -1,6 +1,7 @@
 //! `maxmargin verify MODEL FILE`
 
 use crate::args::VerifyArguments;
+use crate::clicks::{ClickArguments, gather_clicks};
 use crate::commands::train::proven;
 use crate::console::Console;
 use crate::format;
@@ -9,7 +10,7 @@ use crate::preferences::Preferences;
 use maxmargin::data::hold_out;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::run::Cancel;
-use maxmargin_io::{Reading, gather_for, load_model};
+use maxmargin_io::{Reading, gather_for, load_model, scoring_options};
 use serde_json::json;
 
 /// Explains an error if a part was held out: data that cannot be split again are not the training data, and the counts
@@ -31,8 +32,28 @@ fn without_held_out(error: Error, fraction: Option<f64>) -> Error {
 pub(crate) fn run(arguments: &VerifyArguments, console: &Console, cancel: &Cancel) -> Result<()> {
     let model = load_model(&arguments.model)?;
     let (read, format) = (arguments.data.read()?, arguments.data.input_format);
-    let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &read, format, cancel)?;
-    describe_gathered(console, &gathered, Preferences::of(&gathered.timed.loaded.data).as_ref(), &[]);
+    let gathered = match (Reading::of(&model)?.clicks, arguments.clicks.is_empty()) {
+        (Some(known), false) => {
+            let (options, one_group) = scoring_options(&model, &read, format, cancel)?;
+            let clicks = ClickArguments { clicks: arguments.clicks.clone(), ..ClickArguments::default() };
+            gather_clicks(console, &clicks, &arguments.file, &options, Some(known), one_group)?.gathered
+        }
+        (Some(_), true) => {
+            return Err(Error::new(Code::OtherData, "the model was trained on a log of clicks, and none is given")
+                .in_file(&arguments.file)
+                .help("give the features and the log: maxmargin verify MODEL FILE --clicks LOG"));
+        }
+        (None, false) => {
+            return Err(Error::new(Code::OtherData, "the model was not trained on a log of clicks")
+                .in_file(&arguments.clicks[0])
+                .help("leave --clicks out"));
+        }
+        (None, true) => {
+            let gathered = gather_for(&model, &arguments.file, arguments.items.as_deref(), &read, format, cancel)?;
+            describe_gathered(console, &gathered, Preferences::of(&gathered.timed.loaded.data).as_ref(), &[]);
+            gathered
+        }
+    };
     let at_file = |error: maxmargin::Error| error.in_file(&arguments.file);
     let unchanged = gathered.timed.loaded.facts.stamps;
     let mut data = gathered.timed.loaded.data;

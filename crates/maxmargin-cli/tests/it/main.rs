@@ -4,6 +4,7 @@ mod approximate;
 mod bad_input;
 mod changed_input;
 mod classes;
+mod clicks;
 mod codes;
 mod compare;
 mod convert;

@@ -6,6 +6,7 @@
 //! | [`Comparisons`] | the published simulation of comparisons with ties | pairs of points, compared by a hidden score
 //! |
 //! | [`Tagged`] | yeast, emotions | rows with sets of labels, dense columns |
+//! | [`Clicks`] | click logs | users who click on ranked lists of graded rows |
 //! | [`Text`] | RCV1 | two classes of documents as sparse unit rows with Zipf-distributed words |
 //!
 //! A [`Generator`] makes rows in blocks. Each block has its own random stream, so blocks can be made in any order and
@@ -23,11 +24,13 @@
 //! # Ok::<(), maxmargin::Error>(())
 //! ```
 
+mod clicks;
 mod comparisons;
 mod label_sets;
 mod search;
 mod text;
 
+pub use clicks::{ClickSettings, Clicks, Shown, User};
 pub use comparisons::{ComparisonSettings, Comparisons, Pattern, Placed};
 pub use label_sets::{Tagged, TaggedSettings};
 pub use search::{Search, SearchSettings};

@@ -30,7 +30,7 @@ pub use one_class::{OneClass, OneClassSettings};
 pub(crate) use ordinal::{AtCuts, CutShares};
 pub use ordinal::{Ordinal, OrdinalForm, OrdinalSettings};
 pub use profile::{Abilities, Input, OwnSettings, Profile, Task, TaskSettings};
-pub use ranking::{GradedComparison, PairWeight, RankSettings, Ranking};
+pub use ranking::{ClickRanking, GradedComparison, PairWeight, RankSettings, Ranking, TargetsAre};
 pub(crate) use ranking::{Shares, TargetOrder};
 pub(crate) use row_block::{BlockForm, LANES, highest, solve_block};
 pub use sequence::SequenceSettings;

@@ -11,8 +11,9 @@ use crate::settings::{
 use crate::solve::{ByBlock, ByColumn, ByDual, ByOracle, ByPart, ByRank, Problem, ProblemShape, Start};
 use crate::structured::{ClassMeasure, Labellings, OrderScore, RankMeasure, Rankings, Sequences, Trees, tags_of};
 use crate::task::{
-    Abilities, Binary, COLUMNS, Classes, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint, LearningTask,
-    Multilabel, OneClass, Ordinal, OrdinalForm, OrdinalSettings, PairWeight, Ranking, Separation, TiesAs, WeightAs,
+    Abilities, Binary, COLUMNS, Classes, ClickRanking, Columns, Comparison, GradedComparison, Intercept, JOINT, Joint,
+    LearningTask, Multilabel, OneClass, Ordinal, OrdinalForm, OrdinalSettings, PairWeight, Ranking, Separation,
+    TargetsAre, TiesAs, WeightAs,
 };
 use crate::wish::Solver;
 use crate::wording::{count, counted};
@@ -271,6 +272,11 @@ impl BuiltIn {
             TaskSettings::Rank(task) if data.pairs().is_some() => {
                 let pairs = ranker_of_pairs(data, task, settings.loss, subset)?;
                 Box::new(ByBlock::new(merged(pairs, data, settings), Intercept::None, abilities))
+            }
+            TaskSettings::Rank(task) if task.targets_are == TargetsAre::Clicks => {
+                let per_query = task.pair_weight == PairWeight::PerQuery;
+                let clicks = ClickRanking::on(data, settings.loss, per_query, 1.0, subset)?;
+                Box::new(ByPart::new(clicks, Intercept::None).with_abilities(abilities))
             }
             TaskSettings::Rank(task) => Box::new(ranker(data, task, settings.loss, abilities, subset)?),
             TaskSettings::Compare(task) if task.ties_from_grades => {

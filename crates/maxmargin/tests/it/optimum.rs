@@ -10,7 +10,7 @@ use maxmargin::model::Model;
 use maxmargin::run::{Cancel, Silent};
 use maxmargin::settings::{ClassifySettings, RankSettings, Regularisation, Settings, Solver, Task};
 use maxmargin::solve::{CuttingPlane, LinearRisk, Stop, Witness};
-use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight, Place, Slopes};
+use maxmargin::task::{ClassWeight, Intercept, Objective, PairWeight, Place, Slopes, TargetsAre};
 use maxmargin::train::train;
 use std::ops::Range;
 
@@ -330,6 +330,51 @@ fn rankers_reach_the_optimum_over_listed_pairs() {
                         assert_certified(&data, &settings, optimum);
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn rankers_by_clicks_reach_the_optimum_over_listed_pairs() {
+    for weighted in [false, true] {
+        let mut data = graded(6, 9, 4, 3, 17);
+        if weighted {
+            data = data.with_weights((0..54).map(|row| 0.5 + f64::from(row % 3)).collect::<Vec<_>>()).unwrap();
+        }
+        let clicks: Vec<f64> = data.targets().real().unwrap().iter().map(|grade| 1.7 * grade).collect();
+        let data = data.with_targets(maxmargin::data::Targets::Real(clicks.clone().into())).unwrap();
+        for (pair_weight, c) in [(PairWeight::Equal, 0.01), (PairWeight::Equal, 1.0), (PairWeight::PerQuery, 3.0)] {
+            let mut rows = Vec::new();
+            for range in data.groups().unwrap().ranges() {
+                let first = rows.len();
+                for i in range.clone().filter(|i| clicks[*i] > 0.0) {
+                    for j in range.clone().filter(|j| *j != i) {
+                        let (better, worse) = (dense_row(&data, i), dense_row(&data, j));
+                        rows.push(Row {
+                            features: better.iter().zip(&worse).map(|(a, b)| a - b).collect(),
+                            threshold: 0.0,
+                            margin: 1.0,
+                            cost: c * clicks[i] * data.weights().map_or(1.0, |w| w[i] * w[j]),
+                        });
+                    }
+                }
+                if pair_weight == PairWeight::PerQuery {
+                    let total: f64 = rows[first..].iter().map(|row| row.cost / c).sum();
+                    rows[first..].iter_mut().for_each(|row| row.cost /= total);
+                }
+            }
+            for loss in [Loss::SquaredHinge, Loss::Hinge] {
+                let optimum = referee(&rows, loss, Intercept::None);
+                let settings = Settings {
+                    loss,
+                    regularisation: Regularisation::C(c),
+                    tolerance: if loss == Loss::Hinge { 1e-6 } else { 1e-9 },
+                    ..Settings::of(RankSettings { targets_are: TargetsAre::Clicks, pair_weight, ..Default::default() })
+                };
+                assert_certified(&data, &settings, optimum);
+                assert_eq!(fit(&data, &settings).model.certificate.constraints, rows.len() as u64);
+                assert_certified(&data, &Settings { solver: Solver::CuttingPlane, ..settings }, optimum);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `maxmargin reproduce EXPERIMENT`
 
 mod chunking;
+mod clicks;
 mod codes;
 mod descent;
 mod label_sets;
@@ -70,6 +71,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Pa => "Passive-aggressive steps on streams",
         Experiment::Sgd => "Stochastic gradient descent on text",
         Experiment::Chunking => "Phrases of sentences as sequences of tags",
+        Experiment::Clicks => "Learning from clicks: ways to undo the position bias",
         Experiment::Treebank => "Trees of sentences: a trained grammar beside the one of largest likelihood",
     };
     let mut report = Report::new(title);
@@ -85,6 +87,7 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
             rows
         }
         Experiment::Sgd => descent::run(arguments, &mut report, console, cancel)?,
+        Experiment::Clicks => clicks::run(arguments, &mut report, console, cancel)?,
         Experiment::Treebank => treebank::run(arguments, &mut report, console, cancel)?,
         _ if arguments.real_only => Vec::new(),
         _ => simulated::run(arguments, &mut report, console, cancel)?,

@@ -7,6 +7,7 @@ pub(crate) use page::{named_weights, training_sections, write_report};
 pub(crate) use words::{cuts_sentence, is_rounding, proven, regularisation, ties_sentence, verdict};
 
 use crate::args::TrainArguments;
+use crate::clicks::{Clicked, ITEM_COLUMN, gather_clicks};
 use crate::codes;
 use crate::commands::evaluate::{self, Measured};
 use crate::comparisons;
@@ -30,11 +31,11 @@ use maxmargin::metric::Metric;
 use maxmargin::model::{Decoder, Model};
 use maxmargin::run::Cancel;
 use maxmargin::settings::{
-    ClassifySettings, Input, Method, RankSettings, Regularisation, Settings, Solver, Task, TaskSettings,
+    Choice, ClassifySettings, Input, Method, RankSettings, Regularisation, Settings, Solver, Task, TaskSettings,
 };
 use maxmargin::solve::{Sample, Start, Stop};
 use maxmargin::structured::{ClassMeasure, Rankings};
-use maxmargin::task::{GradedComparison, PairWeight, Ranking};
+use maxmargin::task::{GradedComparison, PairWeight, Ranking, TargetsAre};
 use maxmargin::train::{HeldOut, Trained, check_features, choose_solver, expands, scale_spread, train_from};
 use maxmargin::wording::{memory_given, memory_needed};
 use maxmargin_io::atomic::ensure_writable;
@@ -48,8 +49,13 @@ use std::time::Instant;
 use words::{how_solved, ranks_found, share, stop_name};
 
 pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: &Cancel) -> Result<()> {
-    let arguments = &command.arguments;
+    let named = with_features_named(command)?;
+    let arguments = &named;
     let (mut chosen, read) = command.under(arguments.config.as_deref())?;
+    let from_clicks = arguments.click.given();
+    if from_clicks && command.task == Task::Rank && arguments.click.preferences.is_none() {
+        chosen.entry("targets-are".to_string()).or_insert(Choice::Text(TargetsAre::Clicks.name().to_string()));
+    }
     let own = RunSettings::taken_from(&mut chosen)?;
     let settings = Settings::named(command.task, &chosen)?;
     let job = Job { arguments, settings, read, own, console, cancel };
@@ -57,14 +63,21 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
     let options = job.read.options(command.data.input_format, cancel)?;
     let files = [Some(&arguments.file), arguments.items.as_ref()];
     files.into_iter().flatten().try_for_each(|file| job.refuse_large_text(file, &options))?;
-    let gathered =
-        gather(&arguments.file, arguments.items.as_deref(), &options, job.read.one_group, input_of(&job.settings))?;
+    let one_group = job.read.one_group;
+    let (gathered, clicked) = if from_clicks {
+        let clicked = gather_clicks(console, &arguments.click, &arguments.file, &options, None, one_group)?;
+        (clicked.gathered.clone(), Some(clicked))
+    } else {
+        (gather(&arguments.file, arguments.items.as_deref(), &options, one_group, input_of(&job.settings))?, None)
+    };
     let mut unchanged = gathered.timed.loaded.facts.stamps.clone();
     let data = &gathered.timed.loaded.data;
     let features_file = arguments.items.as_ref().unwrap_or(&arguments.file);
     check_features(data.cols()).map_err(|error| error.in_file(features_file))?;
     let preferences = Preferences::of(data);
-    describe_training(console, &gathered, preferences.as_ref(), &job.settings);
+    if clicked.is_none() {
+        describe_training(console, &gathered, preferences.as_ref(), &job.settings);
+    }
     choose_solver(&job.settings, data.shape())?;
     let data = job.within_memory(data.clone()).map_err(|error| job.at_file(error))?;
     let (data, held_out) = job.held_out(data, &gathered, &options)?;
@@ -95,7 +108,13 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
         return Err(Error::new(Code::Interrupted, "interrupted: no model was saved")
             .help("with --keep-partial the best model so far is saved"));
     }
-    trained.model.reading = Some(gathered.reading(job.read.clone(), job.own.holdout).to_text()?);
+    let mut reading = gathered.reading(job.read.clone(), job.own.holdout);
+    reading.clicks = clicked.as_ref().map(|clicked| clicked.reading.clone());
+    if from_clicks {
+        // A table of features that are scored may hold the items, too.
+        reading.read.id.get_or_insert_with(|| ITEM_COLUMN.to_string());
+    }
+    trained.model.reading = Some(reading.to_text()?);
     if arguments.no_witness {
         trained.model.witness = None;
     }
@@ -113,6 +132,8 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
         labelled: data.pairs().is_some() || !matches!(data.targets(), Targets::Absent),
         uneven,
         told,
+        turned: clicked.as_ref().map(|clicked| clicked.turned(&trained.model)).transpose()?.flatten(),
+        clicked,
         seconds: (gathered.seconds(), train_seconds),
     };
     ended.summarise(console, arguments, size)?;
@@ -121,6 +142,27 @@ pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: 
         console.say(&format!("wrote {report}"));
     }
     console.object(|| ended.as_json(&arguments.output))
+}
+
+/// The arguments with the features of a log of clicks in the place of the data, where `--items` names them.
+fn with_features_named(command: &ForTask<TrainArguments>) -> Result<TrainArguments> {
+    let mut arguments = command.arguments.clone();
+    if !arguments.click.given() {
+        return Ok(arguments);
+    }
+    match (arguments.file.is_empty(), arguments.items.take()) {
+        (true, Some(items)) => arguments.file = items,
+        (false, None) => {}
+        (true, None) => {
+            return Err(Error::new(Code::Usage, "a log of clicks is joined with features, and none are given")
+                .help("name the table of features: maxmargin train rank FEATURES --clicks LOG -o MODEL"));
+        }
+        (false, Some(_)) => {
+            return Err(Error::new(Code::Usage, "the features of a log of clicks are named twice")
+                .help("leave --items out: FILE holds the features"));
+        }
+    }
+    Ok(arguments)
 }
 
 /// A training run.
@@ -157,6 +199,7 @@ impl Job<'_> {
     /// Reports errors that are known before anything is read.
     fn check_before_reading(&self) -> Result<()> {
         let arguments = self.arguments;
+        self.check_clicks()?;
         choose_before_reading(&self.settings, arguments.items.is_some())?;
         evaluate::metrics(&arguments.metric, input_of(&self.settings), false)?;
         let others =
@@ -172,6 +215,31 @@ impl Job<'_> {
         }
         if !arguments.metric.is_empty() && arguments.validation.is_none() && self.own.holdout.is_none() {
             self.console.say("   --metric is for held-out data: give --validation FILE or --holdout FRACTION too");
+        }
+        Ok(())
+    }
+
+    /// Refuses what a log of clicks does not go with.
+    fn check_clicks(&self) -> Result<()> {
+        let click = &self.arguments.click;
+        if !click.given() {
+            return Ok(());
+        }
+        let TaskSettings::Rank(task) = &self.settings.task else {
+            return Err(Error::new(Code::BadSetting, "clicks teach an order, and this task is not `rank`")
+                .help("use `train rank`, or leave --clicks out"));
+        };
+        if self.own.holdout.is_some() {
+            return Err(Error::new(Code::BadSetting, "held-out clicks are no judgements of results")
+                .help("give graded rows with --validation FILE, and leave --holdout out"));
+        }
+        let as_clicks = task.targets_are == TargetsAre::Clicks;
+        if as_clicks == click.preferences.is_some() {
+            return Err(Error::new(Code::BadSetting, "--targets-are contradicts how the clicks are used")
+                .help("leave --targets-are out: it follows from --clicks and --preferences"));
+        }
+        for log in &click.clicks {
+            ensure_apart(&self.arguments.output, &[log.as_str()])?;
         }
         Ok(())
     }
@@ -237,7 +305,8 @@ impl Job<'_> {
         let timed = match &gathered.items {
             Some((_, items)) => load_pairs(validation, items, &options)?,
             None => {
-                let paired = data.pairs().is_some();
+                // A log of clicks is judged by graded rows.
+                let paired = data.pairs().is_some() && !self.arguments.click.given();
                 let options = options_for(&options, input_of(&self.settings));
                 let pairing = if paired { options.pairing.clone() } else { Pairing::None };
                 load(validation, &ReadOptions { pairing, ..options }, self.read.one_group)?
@@ -321,6 +390,9 @@ struct Ended<'a> {
     labelled: bool,
     uneven: bool,
     told: Told,
+    clicked: Option<Clicked>,
+    /// The share of neighbouring results of shown lists that the model puts in the other order, and whether it is too high.
+    turned: Option<(f64, bool)>,
     /// Seconds for reading and for training.
     seconds: (f64, f64),
 }
@@ -347,6 +419,13 @@ impl Ended<'_> {
             console.show(&nothing)?;
         }
         self.told.sentences().iter().try_for_each(|sentence| console.show(sentence))?;
+        if let Some((share, true)) = self.turned {
+            console.show(&format!(
+                "the model turns the shown order around: it puts {} % of neighbouring results in the other order; this is what \
+                 clicks teach if nothing says that the shown order was good",
+                format::significant(100.0 * share, 3)
+            ))?;
+        }
         if let Some(decoder) = model.output_code() {
             console.show(&format!("output code: {}", codes::summary(&decoder)))?;
             codes::notes(&decoder).iter().try_for_each(|note| console.show(&format!("   note: {note}")))?;
@@ -457,6 +536,9 @@ impl Ended<'_> {
         let kernel = self.kernel.as_json();
         if !kernel.is_null() {
             object["kernel"] = kernel;
+        }
+        if let Some(clicked) = &self.clicked {
+            object["clicks"] = clicked.as_json(self.turned);
         }
         if let Some(preferences) = &self.preferences {
             object["pairs"] = preferences.as_json();

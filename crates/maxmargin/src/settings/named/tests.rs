@@ -63,6 +63,7 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "code" => (text("bch:15"), alone()),
         "decoding" => (text("hinge"), chosen([("multiclass", text("one-vs-rest"))])),
         "pair-weight" => (text("per-query"), alone()),
+        "targets-are" => (text("clicks"), alone()),
         "optimize" if task == Task::Rank => (text("ndcg@5"), chosen([("loss", text("hinge"))])),
         "optimize" => (text("f1"), chosen([("intercept", text("penalised"))])),
         "order-score" => (text("sum"), chosen([("loss", text("hinge")), ("optimize", text("map"))])),

@@ -21,7 +21,7 @@ use crate::solve::{
     rounded_certificate, sampled_start, value_and_slopes,
 };
 use crate::task::{
-    Abilities, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable, Separation,
+    Abilities, ClickRanking, GradedComparison, Intercept, Joint, LearningTask, Ordinal, Ranking, Roundable, Separation,
 };
 use crate::wish::Solver;
 
@@ -460,6 +460,8 @@ impl PartTask for Ordinal {
         true
     }
 }
+
+impl PartTask for ClickRanking {}
 
 impl PartTask for Ranking {
     fn as_ranking(&self) -> Option<&Ranking> {

@@ -14,15 +14,17 @@
 //! Large-scale linear RankSVM, Neural Computation 26 (2014) (counting instead of listing). The recursion over the
 //! target order is new.
 
+mod clicks;
 mod settings;
 mod sweep;
 mod ties;
 
+pub use clicks::ClickRanking;
 pub use ties::GradedComparison;
 pub(crate) use ties::Shares;
 
 pub(super) use settings::PROFILE;
-pub use settings::{PairWeight, RankSettings};
+pub use settings::{PairWeight, RankSettings, TargetsAre};
 
 use super::{Curvature, Directions, LearningTask, Objective, Place, Roundable, Slopes};
 use crate::certificate::Decoder;

@@ -40,10 +40,37 @@ impl PairWeight {
     }
 }
 
+/// What the targets of rows say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetsAre {
+    /// Grades: a row with a higher one is better.
+    #[default]
+    Grades,
+    /// Weights of clicks: a clicked row is better than every other row of its list, by as much.
+    Clicks,
+}
+
+impl TargetsAre {
+    /// All choices.
+    pub const ALL: [TargetsAre; 2] = [TargetsAre::Grades, TargetsAre::Clicks];
+
+    /// The name used in flags and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            TargetsAre::Grades => "grades",
+            TargetsAre::Clicks => "clicks",
+        }
+    }
+}
+
 /// The settings of a ranker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RankSettings {
+    /// What the targets of rows say.
+    #[serde(skip_serializing_if = "is_default")]
+    pub targets_are: TargetsAre,
     /// The weight of each pair of graded rows.
     #[serde(skip_serializing_if = "is_default")]
     pub pair_weight: PairWeight,
@@ -68,6 +95,16 @@ pub(in crate::task) const PROFILE: Profile = Profile {
     name: "rank",
     about: "Order the rows of each query, or items by pairs of a better and a worse one",
     settings: &[
+        Setting {
+            name: "targets-are",
+            heading: LEARNING,
+            aliases: &[],
+            help: "What targets say: grades, or weights of clicks, which put a row above every other row of its query by as \
+                   much [default: grades; clicks for a click log]",
+            placeholder: "",
+            value: Value::Name(|| TargetsAre::ALL.map(TargetsAre::name).to_vec()),
+            place: "task.targets-are",
+        },
         Setting {
             name: "pair-weight",
             heading: LEARNING,
@@ -153,8 +190,29 @@ impl RankSettings {
             )
             .help("leave ⟦sample⟧ out, or use ⟦pair-weight=per-query⟧"));
         }
+        self.refuse_beside_clicks(wish)?;
         self.refuse_beside_measure(wish)?;
         self.weight_as.refuse(wish.loss, wish.regularisation.is_nu())
+    }
+
+    /// Refuses settings of grades beside clicks.
+    fn refuse_beside_clicks(&self, wish: &Wish<'_>) -> Result<()> {
+        if self.targets_are == TargetsAre::Grades {
+            return Ok(());
+        }
+        let setting = if self.optimize.is_some() {
+            "⟦optimize⟧"
+        } else if self.pair_weight == PairWeight::GradeGap {
+            "⟦pair-weight=grade-gap⟧"
+        } else if self.weight_as != WeightAs::default() {
+            "⟦weight-as⟧"
+        } else if wish.stochastic.sample.is_some() {
+            "⟦sample⟧"
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Code::BadSetting, format!("{setting} is for grades, and ⟦targets-are=clicks⟧ has none"))
+            .help("leave one of them out"))
     }
 
     /// Refuses settings of pairs beside a measure of whole orders, and the other way round.
@@ -195,6 +253,7 @@ impl RankSettings {
         match self.optimize {
             Some(_) => Abilities::STRUCTURED,
             None if pairs => Abilities::LISTED,
+            None if self.targets_are == TargetsAre::Clicks => Abilities { drawn: false, ..Abilities::SUMMED },
             None => Abilities::SUMMED,
         }
     }
