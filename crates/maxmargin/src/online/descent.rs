@@ -10,9 +10,9 @@
 //! **The first rate** η₀ is found on the first examples, if it is not given: trials at rates that differ by factors of
 //! two, each from the current point over the same examples, judged by the regularised loss on them. An average is judged at
 //! the end, the noisy last point at four moments of the last quarter. A stream goes on after its first examples, and the
-//! best rate falls with the length of a run: half of the rate is taken, unless the stream ends within them. On request the
-//! rate is found anew after a number of steps; the schedule then starts again. docs/decisions/first-rates.md has
-//! measurements.
+//! best rate falls with the length of a run: half of the rate is taken, and a quarter of it without an average, unless the
+//! stream ends within them. On request the rate is found anew after a number of steps; the schedule then starts again.
+//! docs/decisions/first-rates.md has measurements.
 
 use super::state::OnlineState;
 use crate::data::Scale;
@@ -186,7 +186,13 @@ impl Descent {
             let cost = cost(Descent { rates: Rates { rate, ..trial.rates }, ..trial });
             if cost.is_finite() { cost } else { f64::INFINITY }
         });
-        (self.rates.rate, self.since, self.unknown) = (if whole { 0.5 * rate } else { rate }, step, false);
+        // What is best for the stream is less than what is best for its first examples; averages lose more of the noise.
+        let part = match (whole, self.is_averaged()) {
+            (false, _) => 1.0,
+            (true, true) => 0.5,
+            (true, false) => 0.25,
+        };
+        (self.rates.rate, self.since, self.unknown) = (part * rate, step, false);
     }
 
     /// Puts the first rate and the start of the schedule into a state.
