@@ -104,7 +104,10 @@ fn model(learner: &dyn Learner, settings: &Settings) -> Model {
     Model::from_bytes(&learner.model(settings, None, None).unwrap().to_bytes().unwrap()).unwrap()
 }
 
-const CASES: [(Task, bool, &[(&str, &str)]); 9] = [
+/// A task, whether it learns from pairs, and settings.
+type Case = (Task, bool, &'static [(&'static str, &'static str)]);
+
+const CASES: [Case; 9] = [
     (Task::Classify, false, &[("rate", "0.1")]),
     (Task::Classify, false, &[("solver", "pegasos"), ("multiclass", "one-vs-rest")]),
     (Task::Classify, false, &[("solver", "pa")]),
