@@ -2,8 +2,8 @@
 
 Peers are Vowpal Wabbit, scikit-learn's SGDClassifier.partial_fit and river. Every program reads the same rows, in the same
 order, and the progressive error is the share of rows that were predicted wrongly before they were learned from. Vowpal
-Wabbit is measured as it comes (adaptive, normalised and invariant steps) and with plain steps, with the hinge, on the rows
-in its own format; its own parser and its own thread of reading are used. Its second run reads its binary cache, and ours a
+Wabbit is measured as it comes (adaptive, normalised and invariant steps) and with plain steps, with the logistic loss, on
+the rows in its own format; its own parser and its own thread of reading are used. Its second run reads its binary cache, and ours a
 mapped file.
 """
 
@@ -47,7 +47,7 @@ def vowpal(path, *settings):
         from vowpalwabbit import Workspace
 
         start = time.perf_counter()
-        workspace = Workspace(f"-d {path} -b {BITS} --loss_function hinge --binary --quiet {' '.join(settings)}")
+        workspace = Workspace(f"-d {path} -b {BITS} --loss_function logistic --binary --quiet {' '.join(settings)}")
         workspace.run_parser()
         loss, weight = workspace.get_sum_loss(), workspace.get_weighted_examples()
         workspace.finish()
@@ -135,11 +135,16 @@ def text(rows):
             result[f"{name}, progressive error"] = error
 
     # A passive-aggressive step takes C, and no lambda.
-    for solver, weight in (("averaged-sgd", ("--lambda", 1e-6)), ("sgd", ("--lambda", 1e-6)), ("pa", ("-c", 0.1))):
-        settings = ["--solver", solver, *weight]
+    logistic = ("--loss", "logistic", "--lambda", 1e-6)
+    for solver, own in (
+        ("averaged-sgd", (*logistic, "--rate", 3)),
+        ("averaged-sgd with a rate found", logistic),
+        ("pa", ("-c", 0.1)),
+    ):
+        settings = ["--solver", solver.split()[0], *own]
         add(f"maxmargin {solver}, from text", *ours(source, *settings))
         add(f"maxmargin {solver}, from .mmd", ours(mapped, *settings)[0], None)
-    add("maxmargin averaged-sgd, from words by --hash", *ours(as_words(source), "--lambda", 1e-6, "--hash", BITS))
+    add("maxmargin averaged-sgd, from words by --hash", *ours(as_words(source), *logistic, "--rate", 3, "--hash", BITS))
     path = as_vowpal(source)
     for name, settings in (("", []), (" plain steps", ["--sgd"])):
         seconds, error = best(3, lambda settings=settings: tuple(vowpal(path, *settings)))

@@ -366,7 +366,7 @@ fn rows_are_scaled_by_the_rows_so_far_on_request() {
         assert!(number(&judged, "accuracy") > 0.8, "{kind}: {judged}");
         bench.ok("inspect m.mm").shows("standard");
     }
-    bench.refused("learn classify all.txt -o n.mm --scale min-max", "MM0402");
+    bench.refused("learn classify all.txt -o n.mm --scale min-max", "MM0405");
     bench.ok("learn classify all.txt -o plain.mm -q");
     bench.refused("learn classify all.txt --from plain.mm -o n.mm --scale standard", "MM0402").says("no running means");
 }

@@ -104,7 +104,7 @@ fn model(learner: &dyn Learner, settings: &Settings) -> Model {
     Model::from_bytes(&learner.model(settings, None, None).unwrap().to_bytes().unwrap()).unwrap()
 }
 
-/// A task, a switch and settings by name.
+/// A task, whether it learns from pairs, and settings.
 type Case = (Task, bool, &'static [(&'static str, &'static str)]);
 
 const CASES: [Case; 9] = [
