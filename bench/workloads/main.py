@@ -6,14 +6,14 @@ import os
 import platform
 import sys
 
-from . import classes, classify, compare, estimators, kernels, label_sets, rank, sequences
+from . import classes, classify, compare, estimators, kernels, label_sets, rank, sequences, stream
 from .measure import BENCH, DATA
 
 
 def main():
     parser = argparse.ArgumentParser(prog="bench/run")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
-    parser.add_argument("--only", help="workloads whose name holds this word: load, train, growth, predict, rank, compare, kernel, estimators, classes, label sets, sequences")
+    parser.add_argument("--only", help="workloads whose name holds this word: load, train, growth, predict, rank, compare, kernel, estimators, classes, label sets, sequences, stream")
     arguments = parser.parse_args()
     scale = 10 if arguments.quick else 1
     DATA.mkdir(exist_ok=True)
@@ -42,6 +42,7 @@ def main():
         "label sets": label_sets.reuters,
         "sequences letters": sequences.letters,
         "sequences chunking": sequences.chunking,
+        "stream": lambda: [stream.text(400_000 // scale)],
         "kernel large": lambda: [kernels.large(100_000 // scale)],
     }
     results = []

@@ -192,6 +192,12 @@ pub(crate) struct LearnArguments {
     /// Also save the whole model after every N examples, or after a time such as 30s or 5min
     #[arg(long, value_name = "N|TIME", value_parser = every)]
     pub(crate) snapshot_every: Option<Every>,
+    /// Held-out rows to judge the model on, for --early-stopping validation
+    #[arg(long, value_name = "FILE")]
+    pub(crate) validation: Option<String>,
+    /// The metric of --validation [default: accuracy; mae for ordinal, ndcg@10 or pair-accuracy for rank]
+    #[arg(long, value_name = "NAME", requires = "validation")]
+    pub(crate) metric: Option<String>,
     /// Wait for more at the end of the file, which other programs append to; Ctrl-C or SIGTERM ends the run
     #[arg(long)]
     pub(crate) follow: bool,
@@ -214,8 +220,8 @@ impl Learns for LearnArguments {
 }
 
 const STREAM: &str = "\
-A stream cannot be scaled, because later rows are not known yet. Scale the features beforehand, or continue from a model
-of `train --scale standard`, whose scaling is multiplied into the weights. Every example is predicted before it is learned
+--scale standard scales every row by the rows so far. A model of `train --scale standard` can be continued without it: its
+scaling is multiplied into the weights. Every example is predicted before it is learned
 from: `error` is the share of wrong predictions since the beginning, `recent` that of the last 8,192 examples. Ctrl-C saves what was learned so far.";
 
 /// `tune`
@@ -263,7 +269,8 @@ pub(crate) struct TuneArguments {
 impl Learns for TuneArguments {
     const NAME: &'static str = "tune";
     const MORE: &'static str = GRID;
-    const HIDDEN: &'static [&'static str] = &["c", "lambda", "nu", "early-stopping", "holdout", "memory"];
+    const HIDDEN: &'static [&'static str] =
+        &["c", "lambda", "nu", "early-stopping", "judge-every", "holdout", "memory"];
 
     fn settings(task: Task) -> Vec<&'static Setting> {
         TrainArguments::settings(task)

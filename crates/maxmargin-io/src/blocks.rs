@@ -8,6 +8,7 @@
 //! completely too. If the index base of svmlight text must be detected, the text is read twice, both times in constant
 //! memory; compressed or piped input is first copied to a temporary file.
 
+use crate::hashing::Hashing;
 use crate::options::{Facts, Format, Loaded, Missing, Precision, ReadOptions};
 use crate::read::{Content, Input, read_input, unread};
 use crate::sides::SideFiles;
@@ -90,11 +91,13 @@ pub(crate) struct Batch {
     pub(crate) ended: bool,
     /// The error after these blocks, if there is one.
     pub(crate) failure: Option<Error>,
+    /// Where the text of each block ends in the file; empty if that is not known.
+    pub(crate) ends: Vec<u64>,
 }
 
 impl Batch {
     pub(crate) fn failed(error: Error) -> Batch {
-        Batch { blocks: Vec::new(), ended: true, failure: Some(error) }
+        Batch { blocks: Vec::new(), ended: true, failure: Some(error), ends: Vec::new() }
     }
 }
 
@@ -193,7 +196,7 @@ fn read_opened<T: Send>(
         #[cfg(feature = "tables")]
         (Format::Arrow, Some(path), _) => crate::arrow::blocks(name, &path, blocks.bytes, options)?,
         (Format::Mmd, Some(path), _) => {
-            let loaded = cache::open(name, &path)?;
+            let loaded = Hashing::check_stored(cache::open(name, &path)?, options)?;
             if loaded.data.input_order().is_some() || loaded.data.pairs().is_some() {
                 return all_at_once(read_input(input, options)?, blocks, work, put);
             }
@@ -275,7 +278,7 @@ fn drive<T: Send>(
     let mut ready: Vec<T> = Vec::new();
     loop {
         cancel.check()?;
-        let Batch { blocks, ended, failure } = batch;
+        let Batch { blocks, ended, failure, .. } = batch;
         let ended = ended || failure.is_some();
         let Some(blocks) = delivery.arrange(blocks, ended && failure.is_none())? else { return Ok(true) };
         let (mut made, mut next, mut outcome) = (Vec::new(), None, Ok(()));
@@ -490,7 +493,7 @@ impl Source for StoredBlocks {
                 }
             }
         }
-        Batch { blocks, ended: end == rows, failure }
+        Batch { blocks, ended: end == rows, failure, ends: Vec::new() }
     }
 
     fn facts(&mut self) -> Facts {

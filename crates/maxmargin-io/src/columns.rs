@@ -291,7 +291,7 @@ impl Roles {
         if let Some(sides) = sides {
             (features, partners) = split_sides(features, sides, &mut notes)?;
         }
-        if let Some(model) = &options.features {
+        if let (Some(model), None) = (&options.features, options.hash) {
             match &model.names {
                 Some(wanted) => features = match_names(features, wanted, &mut notes)?,
                 None => match_count(features.len(), model.count)?,

@@ -9,12 +9,13 @@ use crate::blocks::{self, Source};
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
 use crate::delimiter::{self, FirstLine};
+use crate::hashing::{HashedCell, HashedRow, HashedRows};
 use crate::kept::{Kept, RawRecord};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::pairs::{PairCells, PairTable};
 use crate::records::{self, TakeRecords};
 use crate::source::read_error;
-use crate::table::{Before, RowColumns, Table};
+use crate::table::{Before, RowColumns, Table, Values};
 use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use ::csv::ByteRecord;
 use maxmargin::data::{Dataset, Names, Targets};
@@ -212,7 +213,7 @@ struct CsvBlocks<'a, T, R> {
 
 impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
     /// The rows of the current batch, while the next one is read, and whether it was the last.
-    fn step(&mut self) -> (Option<Dataset>, Result<bool>) {
+    fn step(&mut self) -> (Option<(Dataset, u64)>, Result<bool>) {
         let CsvBlocks { records, rows, bytes, current, next } = self;
         // A live stream is not waited for while there is something to learn from.
         if records.live {
@@ -244,7 +245,7 @@ impl<T: Rows, R: Read + Send> CsvBlocks<'_, T, R> {
             Err(error) => return (None, Err(error)),
         }
         let block = match rows.block() {
-            Ok(block) => block,
+            Ok(block) => block.map(|block| (block, current.end)),
             Err(error) => return (None, Err(error)),
         };
         if let Some(failure) = current.failure.take() {
@@ -269,7 +270,8 @@ impl<T: Rows, R: Read + Send> Source for CsvBlocks<'_, T, R> {
             Ok(ended) => (ended, None),
             Err(error) => (true, Some(error.in_file(self.records.file))),
         };
-        blocks::Batch { blocks: block.into_iter().collect(), ended, failure }
+        let (blocks, ends) = block.into_iter().unzip();
+        blocks::Batch { blocks, ended, failure, ends }
     }
 
     fn facts(&mut self) -> Facts {
@@ -337,6 +339,8 @@ struct Batch {
     len: usize,
     failure: Option<ReadFailure>,
     at_end: bool,
+    /// Where the last record ends in the text.
+    end: u64,
 }
 
 impl Batch {
@@ -344,6 +348,7 @@ impl Batch {
         self.len = 0;
         self.failure = None;
         let start = source.reader.position().byte();
+        self.end = start;
         while self.len < BATCH_ROWS && source.reader.position().byte() - start < bytes as u64 {
             if source.live && self.len > 0 && source.is_drained() {
                 return;
@@ -353,7 +358,10 @@ impl Batch {
             }
             let record = &mut self.records[self.len];
             match source.next(record) {
-                Ok(true) => self.len += 1,
+                Ok(true) => {
+                    self.len += 1;
+                    self.end = source.reader.position().byte();
+                }
                 Ok(false) => {
                     self.at_end = true;
                     return;
@@ -643,6 +651,9 @@ fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, records: &[ByteRecord]) ->
     let Table { values, rows } = table;
     let (cells, others) = parallel::join(
         || {
+            if values.hashed.is_some() {
+                return hash_block(values, plan, records);
+            }
             values.block(records.len(), |out, fill| {
                 let tasks = out.chunks_mut(cols * TASK_ROWS).zip(records.chunks(TASK_ROWS)).collect();
                 let missing = parallel::map_each(tasks, |task, (out, records)| {
@@ -657,6 +668,40 @@ fn append<V: Cell>(table: &mut Table<V>, plan: &Plan, records: &[ByteRecord]) ->
         (Ok(()), Ok(())) => Ok(()),
         (Err(failure), Ok(())) | (Ok(()), Err(failure)) => Err(failure),
         (Err(left), Err(right)) => Err(if (left.row, left.column) < (right.row, right.column) { left } else { right }),
+    }
+}
+
+/// Adds rows whose features are hashed.
+fn hash_block<V: Cell>(
+    values: &mut Values<V>,
+    plan: &Plan,
+    records: &[ByteRecord],
+) -> std::result::Result<(), CellFailure> {
+    let Some(columns) = &values.hashed else { return Ok(()) };
+    let parts = parallel::map_each(records.chunks(TASK_ROWS).collect(), |task, records| {
+        let (mut out, mut line) = (HashedRows::default(), HashedRow::default());
+        for (row, record) in records.iter().enumerate() {
+            let cell = |feature: usize| hashed_cell::<V>(&record[plan.features[feature].column]);
+            columns.line(plan.features_a_row(), &mut out, &mut line, cell).map_err(|(feature, problem)| {
+                let (row, column) = (task * TASK_ROWS + row, plan.features[feature].column);
+                CellFailure { row, column, role: Role::Feature, problem }
+            })?;
+        }
+        Ok((records.len(), out))
+    });
+    for part in parts {
+        let (lines, rows) = part?;
+        values.take_hashed(lines, rows);
+    }
+    Ok(())
+}
+
+/// A cell of text that is to be hashed: a word, unless it is a number.
+pub(crate) fn hashed_cell<V: Cell>(text: &[u8]) -> std::result::Result<HashedCell<'_>, Problem> {
+    match cells::parse::<V>(text) {
+        Ok(value) => Ok(HashedCell::Number(value.wide())),
+        Err(Problem::NotANumber) => Ok(HashedCell::Word(text.trim_ascii())),
+        Err(problem) => Err(problem),
     }
 }
 

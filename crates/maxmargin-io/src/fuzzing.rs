@@ -5,7 +5,8 @@ use crate::svmlight::{SvmlightWriteOptions, read_stream, read_text, write_datase
 #[cfg(feature = "tables")]
 use crate::{BlockOptions, Format, Step, read, read_blocks};
 use crate::{
-    Columns, Items, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates, cache, column_text, csv, trees,
+    Columns, Hashing, Items, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates, cache, column_text,
+    csv, trees,
 };
 use maxmargin::data::{Csr, Dataset, Matrix, Targets, Tree, bracketed};
 #[cfg(feature = "tables")]
@@ -19,6 +20,7 @@ const FEW_COLUMNS: usize = 1 << 20;
 
 /// The reader accepts or refuses the text, a stream is read like a file, and accepted data survive printing.
 pub fn svmlight(bytes: &[u8]) {
+    names(bytes);
     let options = ReadOptions { precision: Precision::F64, ..ReadOptions::default() };
     let whole = read_text("fuzz", bytes, &options);
     let streamed = read_stream("fuzz", bytes, &options);
@@ -37,11 +39,27 @@ pub fn svmlight(bytes: &[u8]) {
     }
 }
 
-/// The table reader accepts or refuses the text, under each rule for missing cells.
+/// The same text with names in place of numbers, read as a file and as a stream.
+fn names(bytes: &[u8]) {
+    let options = ReadOptions { hash: Hashing::new(8).ok(), ..ReadOptions::default() };
+    let whole = read_text("fuzz", bytes, &options);
+    let streamed = read_stream("fuzz", bytes, &options);
+    assert_eq!(whole.is_ok(), streamed.is_ok());
+    if let (Ok(whole), Ok(streamed)) = (whole, streamed) {
+        assert_eq!(whole.data.cols(), 256);
+        assert_eq!(whole.data.computed_hash().ok(), streamed.data.computed_hash().ok());
+    }
+}
+
+/// The table reader accepts or refuses the text, under each rule for missing cells, and with cells that are hashed.
 pub fn csv(bytes: &[u8]) {
     for missing in [Missing::Error, Missing::Zero, Missing::Mean] {
         let options = ReadOptions { missing, columns: Columns::default(), ..ReadOptions::default() };
+        let hashed = ReadOptions { hash: Hashing::new(8).ok(), ..options.clone() };
         for delimiter in [b',', b'\t'] {
+            if let Ok(loaded) = csv::read("fuzz", bytes, delimiter, &hashed) {
+                assert_eq!(loaded.data.cols(), 256);
+            }
             if let Ok(loaded) = csv::read("fuzz", bytes, delimiter, &options) {
                 let mut text = Vec::new();
                 csv::write(&loaded.data, delimiter, &mut text).expect("what was read can be written");

@@ -23,6 +23,7 @@ mod delimiter;
 pub mod fuzzing;
 mod gather;
 mod growing;
+mod hashing;
 mod ids;
 mod kept;
 mod label_sets;
@@ -61,6 +62,7 @@ pub use gather::{
     Gathered, Timed, asking_for_pairs, expect_features, expect_known_items, gather, gather_for, input_of, load,
     load_items, load_pairs, options_for, options_like, pair_options, pairing_of,
 };
+pub use hashing::{Hashing, Spot};
 pub use model_file::{load_model, save_model};
 pub use options::{Columns, Facts, Format, Loaded, Missing, ModelFeatures, Pairing, Precision, ReadOptions};
 pub use pair_blocks::PairBlocks;

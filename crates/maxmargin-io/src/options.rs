@@ -1,6 +1,7 @@
 //! The options of a reader, and what it reports.
 
 use crate::bad_rows::BadRows;
+use crate::hashing::Hashing;
 use crate::pairs::Items;
 use crate::stamps::Stamps;
 use crate::templates::Templates;
@@ -186,6 +187,8 @@ pub struct ReadOptions {
     pub follow: bool,
     /// Where rows that cannot be read go. Without it, the first one is an error.
     pub bad_rows: Option<BadRows>,
+    /// Whether features have names that choose their columns, in text and in tables.
+    pub hash: Option<Hashing>,
     /// The minimum number of features of an svmlight file, whose last features may be zero in all rows.
     pub least_features: usize,
     /// What makes the features of text in columns. With templates, text whose format is not named is taken for that.

@@ -133,7 +133,7 @@ impl Source for StoredPairs {
         };
         self.next = end;
         match part {
-            Ok(block) => Batch { blocks: vec![block], ended: end == count, failure: None },
+            Ok(block) => Batch { blocks: vec![block], ended: end == count, failure: None, ends: Vec::new() },
             Err(error) => Batch::failed(error),
         }
     }

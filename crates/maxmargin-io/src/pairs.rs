@@ -310,6 +310,13 @@ impl PairTable {
                     )
                     .help("leave ⟦id⟧ out, or name the file that holds the items with ⟦items=FILE⟧"));
                 }
+                if options.hash.is_some() {
+                    return Err(Error::new(
+                        Code::BadSetting,
+                        "pairs of items without features are not hashed: every item is a feature",
+                    )
+                    .help("leave ⟦hash⟧ out, or name the file that holds the items with ⟦items=FILE⟧"));
+                }
                 Naming::Own(OwnFeatures::new(options)?)
             }
             _ => return Ok(None),

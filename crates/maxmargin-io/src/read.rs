@@ -2,6 +2,7 @@
 
 use crate::delimiter::delimiter_of;
 use crate::growing::Growing;
+use crate::hashing::Hashing;
 use crate::mapped::MappedFile;
 use crate::options::{Format, Loaded, Pairing, ReadOptions};
 use crate::sides::add_side_files;
@@ -238,7 +239,7 @@ fn read_binary(file: &str, path: &Path, format: Format, options: &ReadOptions) -
         Format::Parquet => crate::parquet::read(file, path, options),
         #[cfg(feature = "tables")]
         Format::Arrow => crate::arrow::read(file, path, options),
-        Format::Mmd => cache::open(file, path),
+        Format::Mmd => cache::open(file, path).and_then(|loaded| Hashing::check_stored(loaded, options)),
         other => Err(unread(file, other)),
     }
 }
@@ -309,6 +310,14 @@ fn format(name: &str, head: &[u8], options: &ReadOptions) -> Result<Format> {
             .marked(Mark::NoTableOfPairs)
             .in_file(name)
             .help("give a table with columns `left`, `right` and `outcome`, or `better` and `worse`; the items they name go with ⟦items⟧"));
+    }
+    if options.hash.is_some() && matches!(found, Format::Columns | Format::Trees) {
+        return Err(Error::new(
+            Code::BadSetting,
+            format!("names are hashed in svmlight text and tables, and this file is {found}"),
+        )
+        .in_file(name)
+        .help("leave ⟦hash⟧ out"));
     }
     if !tabular && !options.columns.is_empty() {
         return Err(Error::new(

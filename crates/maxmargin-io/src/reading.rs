@@ -4,7 +4,7 @@
 //! declarations. Settings files, model files and other programs use [`ReadSettings`] with the same names.
 
 use crate::gather::input_of;
-use crate::{Columns, Format, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates};
+use crate::{Columns, Format, Hashing, Missing, ModelFeatures, Pairing, Precision, ReadOptions, Templates};
 use maxmargin::clicks::{Against, Propensity, Rule};
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
@@ -101,6 +101,16 @@ pub const READING: &[Setting] = &[
         place: "least-features",
     },
     Setting {
+        name: "hash",
+        heading: HEADING,
+        aliases: &[],
+        help: "Features have names, and a hash of the name chooses one of 2^BITS columns; 22 suits most texts. Words of \
+               svmlight text (`name:value` or `name`) and cells of tables are hashed",
+        placeholder: "BITS",
+        value: Value::Whole(1, Hashing::MOST_BITS as u64),
+        place: "hash",
+    },
+    Setting {
         name: "templates",
         heading: HEADING,
         aliases: &[],
@@ -184,6 +194,9 @@ pub struct ReadSettings {
     /// The minimum number of features of an svmlight file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_features: Option<u32>,
+    /// The binary logarithm of the number of columns that names are hashed into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<u32>,
     /// The text of the templates for text in columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub templates: Option<String>,
@@ -247,7 +260,13 @@ impl ReadSettings {
         };
         let file = self.templates_file.as_deref().unwrap_or("templates");
         let templates = self.templates.as_ref().map(|text| Templates::parse(text, file)).transpose()?;
+        let hash = self.hash.map(Hashing::new).transpose()?;
+        if hash.is_some() && (self.index_base.is_some() || self.least_features.is_some()) {
+            return Err(Error::new(Code::BadSetting, "with ⟦hash⟧ features have names, and no numbers")
+                .help("leave ⟦index-base⟧ and ⟦least-features⟧ out, or ⟦hash⟧"));
+        }
         Ok(ReadOptions {
+            hash,
             templates: templates.map(Arc::new),
             least_count: self.least_count.unwrap_or(1),
             text_columns: None,
@@ -374,6 +393,15 @@ pub fn scoring_options(
     cancel: &Cancel,
 ) -> Result<(ReadOptions, bool)> {
     let reading = Reading::of(model)?;
+    if let Some(bits) = settings.hash.filter(|bits| reading.read.hash != Some(*bits)) {
+        let (message, help) = match reading.read.hash {
+            Some(own) => {
+                (format!("the model hashes features into 2^{own} columns, and ⟦hash⟧ is {bits}"), "leave it out")
+            }
+            None => ("the model knows its features by name or number, and no hash".to_string(), "leave ⟦hash⟧ out"),
+        };
+        return Err(Error::new(Code::BadSetting, message).help(help));
+    }
     let remembered = reading.read.columns();
     let merged = settings.clone().or(reading.read)?;
     let mut options = merged.options(format, cancel)?;
@@ -423,6 +451,7 @@ mod tests {
             missing: Some(String::new()),
             index_base: Some(1),
             least_features: Some(1),
+            hash: Some(1),
             templates: Some(String::new()),
             templates_file: Some("not kept".to_string()),
             least_count: Some(1),

@@ -3,10 +3,12 @@
 use crate::blocks::Source;
 use crate::cells::{self, Cell, Problem};
 use crate::columns::{Plan, Role, Roles};
+use crate::csv::hashed_cell;
+use crate::hashing::{HashedCell, HashedRow, HashedRows};
 use crate::output::{column_names, group_name, label_text, rows_in_input_order};
 use crate::pairs::{PairCells, PairTable};
 use crate::records::{self, TakeRecords};
-use crate::table::{Before, RowColumns, Table};
+use crate::table::{Before, RowColumns, Table, Values};
 use crate::{Facts, Format, Loaded, Precision, ReadOptions};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -102,7 +104,10 @@ pub(crate) fn roles(schema: &Schema, options: &ReadOptions) -> Result<(Use, Vec<
             continue;
         }
         let fits = match roles.roles[column] {
-            Role::Feature => is_number(element.unwrap_or(field.data_type())),
+            Role::Feature => {
+                let cells = element.unwrap_or(field.data_type());
+                is_number(cells) || (options.hash.is_some() && is_text(cells))
+            }
             _ => is_number(field.data_type()) || is_text(field.data_type()),
         };
         if !fits {
@@ -409,9 +414,12 @@ impl<B: Iterator<Item = Result<Batch>> + Send, T: Rows> TableBlocks<'_, B, T> {
 impl<B: Iterator<Item = Result<Batch>> + Send, T: Rows> Source for TableBlocks<'_, B, T> {
     fn next(&mut self) -> crate::blocks::Batch {
         match self.step() {
-            Ok(block) => {
-                crate::blocks::Batch { ended: block.is_none(), blocks: block.into_iter().collect(), failure: None }
-            }
+            Ok(block) => crate::blocks::Batch {
+                ended: block.is_none(),
+                blocks: block.into_iter().collect(),
+                failure: None,
+                ends: Vec::new(),
+            },
             Err(error) => crate::blocks::Batch::failed(error.in_file(self.file)),
         }
     }
@@ -502,6 +510,18 @@ struct View<'a> {
     nullable: bool,
 }
 
+impl View<'_> {
+    /// Where the value of a row is, if it has one. `row` counts from the first row of the view, `own` from that of the
+    /// batch.
+    fn place(&self, row: usize, own: usize, element: usize) -> Option<usize> {
+        let at = match &self.starts {
+            None => own,
+            Some(starts) => Some(starts[row]).filter(|&start| start != usize::MAX)? + element,
+        };
+        (!(self.nullable && self.leaf.is_null(at))).then_some(at)
+    }
+}
+
 fn view<'a>(
     array: &'a ArrayRef,
     width: Option<usize>,
@@ -582,6 +602,9 @@ fn append<V: Cell>(
     let Table { values, rows: others } = table;
     let (cells, others) = parallel::join(
         || {
+            if values.hashed.is_some() {
+                return hash_block(values, plan.features_a_row(), &sources, rows.clone());
+            }
             values.block(rows.len(), |out, fill| {
                 let tasks = parallel::map_each(out.chunks_mut(cols * TASK_ROWS).collect(), |task, out| {
                     let start = task * TASK_ROWS;
@@ -603,6 +626,48 @@ fn append<V: Cell>(
         (left, right) => left.or(right),
     };
     first.map_or(Ok(()), |first| Err(failure(first)))
+}
+
+/// Adds rows whose features are hashed. The error names the row of the batch and the feature.
+fn hash_block<V: Cell>(
+    values: &mut Values<V>,
+    features: usize,
+    sources: &[(&View<'_>, usize)],
+    rows: Range<usize>,
+) -> std::result::Result<(), (usize, usize, Problem)> {
+    let Some(columns) = &values.hashed else { return Ok(()) };
+    let starts: Vec<usize> = rows.clone().step_by(TASK_ROWS).collect();
+    let parts = parallel::map_each(starts, |_, start| {
+        let (mut out, mut line) = (HashedRows::default(), HashedRow::default());
+        let part = start..(start + TASK_ROWS).min(rows.end);
+        let mut texts = vec![Vec::new(); sources.len()];
+        for row in part.clone() {
+            for ((view, element), text) in sources.iter().zip(&mut texts) {
+                text.clear();
+                if let Some(at) = view.place(row - rows.start, row, *element)
+                    && is_text(view.leaf.data_type())
+                {
+                    text_at(view.leaf, at, text);
+                }
+            }
+            let cell = |feature: usize| {
+                let (view, element) = sources[feature];
+                let at = view.place(row - rows.start, row, element).ok_or(Problem::Missing)?;
+                if is_text(view.leaf.data_type()) {
+                    return hashed_cell::<V>(&texts[feature]);
+                }
+                number_at::<V>(view.leaf, at).map(|value| HashedCell::Number(value.wide()))
+            };
+            let hashed = columns.line(features, &mut out, &mut line, cell);
+            hashed.map_err(|(feature, problem)| (row, feature, problem))?;
+        }
+        Ok((part.len(), out))
+    });
+    for part in parts {
+        let (lines, rows) = part?;
+        values.take_hashed(lines, rows);
+    }
+    Ok(())
 }
 
 /// Writes some rows of a block. The error names the row of the batch and the feature.

@@ -1,6 +1,7 @@
 //! [`RowBlocks`]: rows that are used once and in order, in bounded memory, for inputs of any size.
 
 use crate::blocks::{BlockOptions, Source, StoredBlocks, content};
+use crate::hashing::Hashing;
 use crate::options::{Facts, Format, Pairing, Precision, ReadOptions};
 use crate::read::{Input, unread};
 use crate::sides::SideFiles;
@@ -59,7 +60,8 @@ impl<'a> RowBlocks<'a> {
             (Format::Arrow, Some(path), _) => crate::arrow::blocks(name, &path, bytes, options)?,
             (Format::Mmd, Some(path), _) => {
                 let block = BlockOptions { bytes, ..BlockOptions::default() };
-                Box::new(StoredBlocks::new(cache::open(name, &path)?, &block))
+                let loaded = Hashing::check_stored(cache::open(name, &path)?, options)?;
+                Box::new(StoredBlocks::new(loaded, &block))
             }
             (format, ..) => return Err(unread(name, format)),
         };
@@ -70,6 +72,11 @@ impl<'a> RowBlocks<'a> {
     /// The findings. The notes are complete at the end.
     pub fn facts(&mut self) -> Facts {
         self.blocks.facts()
+    }
+
+    /// How many bytes of an uncompressed text file were used for the blocks so far, and its size; none for other inputs.
+    pub fn place(&self) -> Option<(u64, u64)> {
+        self.blocks.place()
     }
 
     fn checked(&mut self, block: Dataset) -> Result<Dataset> {

@@ -14,6 +14,10 @@ pub(crate) struct SourceStream<'a> {
     input: Input,
     options: &'a ReadOptions,
     ready: std::vec::IntoIter<Dataset>,
+    /// Where the text of each of these ends.
+    ends: std::vec::IntoIter<u64>,
+    /// Where the text of the block returned last ends.
+    end: Option<u64>,
     failure: Option<Error>,
     ended: bool,
     /// Whether an error was returned, which ends the iteration.
@@ -23,12 +27,19 @@ pub(crate) struct SourceStream<'a> {
 impl<'a> SourceStream<'a> {
     pub(crate) fn new(source: Box<dyn Source + 'a>, input: Input, options: &'a ReadOptions) -> SourceStream<'a> {
         let ready = Vec::new().into_iter();
-        SourceStream { source, input, options, ready, failure: None, ended: false, failed: false }
+        let (ends, end) = (Vec::new().into_iter(), None);
+        SourceStream { source, input, options, ready, ends, end, failure: None, ended: false, failed: false }
     }
 
     /// The user's name for the input.
     pub(crate) fn file(&self) -> &str {
         &self.input.file
+    }
+
+    /// How much of an uncompressed text file was used for the blocks so far, and its size.
+    pub(crate) fn place(&self) -> Option<(u64, u64)> {
+        let plain = self.input.compression.is_none();
+        self.end.zip(self.input.bytes).filter(|_| plain)
     }
 
     /// The ids of the columns, if items have no features.
@@ -53,6 +64,7 @@ impl<'a> SourceStream<'a> {
     fn step(&mut self) -> Result<Option<Dataset>> {
         loop {
             if let Some(block) = self.ready.next() {
+                self.end = self.ends.next();
                 return Ok(Some(block));
             }
             if let Some(failure) = self.failure.take() {
@@ -62,8 +74,8 @@ impl<'a> SourceStream<'a> {
                 return self.input.stamps.confirm(Ok(None));
             }
             self.options.cancel.check()?;
-            let Batch { blocks, ended, failure } = self.source.next();
-            self.ready = blocks.into_iter();
+            let Batch { blocks, ended, failure, ends } = self.source.next();
+            (self.ready, self.ends) = (blocks.into_iter(), ends.into_iter());
             self.ended = ended || failure.is_some();
             self.failure = failure.map(|error| {
                 let stopped = self.options.cancel.check().and_then(|()| self.input.stamps.confirm(Ok(())));

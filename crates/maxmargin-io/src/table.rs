@@ -5,6 +5,7 @@
 
 use crate::cells::{self, Cell, Problem};
 use crate::columns::Plan;
+use crate::hashing::{HashedColumns, HashedRows};
 use crate::label_sets::SetColumns;
 use crate::{Facts, Format, Loaded, Missing, ReadOptions};
 use maxmargin::data::{Dataset, Matrix, Names, Outcome, Pairs, Targets};
@@ -69,7 +70,14 @@ impl<V: Cell> Table<V> {
             }
             (missing, _) => missing,
         };
-        Ok(Table { values: Values::new(plan.features.len(), missing)?, rows: RowColumns::new(plan, options) })
+        let values = match options.hash {
+            None => Values::new(plan.features.len(), missing)?,
+            Some(hashing) => {
+                let names = plan.features.iter().map(|feature| feature.name.as_str());
+                Values::hashed(HashedColumns::new(names, hashing, &options.missing)?, hashing.columns())
+            }
+        };
+        Ok(Table { values, rows: RowColumns::new(plan, options) })
     }
 
     /// Builds the data set.
@@ -101,7 +109,7 @@ impl<V: Cell> Table<V> {
     /// The data, and the values used for missing cells.
     fn dataset(self, plan: &Plan) -> Result<(Dataset, Option<Vec<f64>>)> {
         let Table { values, rows } = self;
-        let features = plan.features_a_row();
+        let (features, hashed) = (plan.features_a_row(), values.hashed.is_some());
         if plan.sides && values.rows > (u32::MAX / 2) as usize {
             return Err(Error::new(Code::BadTable, "more than 2,147,483,647 pairs").help("learn from a part of them"));
         }
@@ -112,7 +120,10 @@ impl<V: Cell> Table<V> {
             (Some(sets), _) => sets.finish(),
             (None, targets) => targets.map_or(Ok(Targets::Absent), TargetColumn::finish)?,
         };
-        let mut data = Dataset::new(matrix, targets)?.with_feature_names(names)?;
+        let mut data = Dataset::new(matrix, targets)?;
+        if !hashed {
+            data = data.with_feature_names(names)?;
+        }
         if let Some(pairs) = pairs {
             let left: Vec<u32> = (0..pairs).map(|pair| 2 * pair).collect();
             let right: Vec<u32> = (0..pairs).map(|pair| 2 * pair + 1).collect();
@@ -140,9 +151,11 @@ pub(crate) fn no_rows() -> Error {
 fn facts(file: &str, format: Format, plan: &Plan, missing: u64, options: &ReadOptions) -> Facts {
     let notes = plan.notes.clone();
     let mut facts = Facts { file: file.to_string(), format: Some(format), notes, ..Facts::default() };
+    facts.notes.extend(options.hash.map(|hashing| hashing.note()));
     if missing > 0 {
         let filling = match options.missing {
             Missing::Mean => "the column's mean",
+            Missing::Zero if options.hash.is_some() => "nothing",
             Missing::Zero => "zero",
             Missing::Fill(_) | Missing::Error => "the model's values",
         };
@@ -190,6 +203,9 @@ pub(crate) struct Values<V> {
     scratch: Vec<V>,
     /// The layout, if it is already decided.
     dense: Option<bool>,
+    /// The columns of the table, if features are hashed. Rows are then sparse, and `cols` is the number of columns of the
+    /// matrix.
+    pub(crate) hashed: Option<HashedColumns>,
 }
 
 impl<V: Cell> Values<V> {
@@ -220,7 +236,46 @@ impl<V: Cell> Values<V> {
             sums: matches!(missing, Missing::Mean).then(|| vec![(0.0, 0); cols]),
             scratch: Vec::new(),
             dense: None,
+            hashed: None,
         })
+    }
+
+    /// Of features that are hashed into this number of columns.
+    fn hashed(columns: HashedColumns, cols: usize) -> Values<V> {
+        let indices = match cols <= usize::from(u16::MAX) + 1 {
+            true => Indices::Narrow(Vec::new()),
+            false => Indices::Wide(Vec::new()),
+        };
+        Values {
+            rows: 0,
+            cols,
+            storage: Storage::Sparse { starts: vec![0], indices, values: Vec::new() },
+            filled: 0,
+            review_at: usize::MAX,
+            fill: None,
+            missing: 0,
+            sums: None,
+            scratch: Vec::new(),
+            dense: Some(false),
+            hashed: Some(columns),
+        }
+    }
+
+    /// Adds rows whose features are hashed, from this number of lines.
+    pub(crate) fn take_hashed(&mut self, lines: usize, mut hashed: HashedRows<V>) {
+        let Storage::Sparse { starts, indices, values } = &mut self.storage else { return };
+        let mut end = starts.last().copied().unwrap_or(0);
+        starts.extend(hashed.lengths.iter().map(|&length| {
+            end += u64::from(length);
+            end
+        }));
+        match indices {
+            Indices::Narrow(indices) => indices.extend(hashed.indices.iter().map(|&index| index as u16)),
+            Indices::Wide(indices) => indices.append(&mut hashed.indices),
+        }
+        values.append(&mut hashed.values);
+        self.missing += hashed.missing;
+        self.rows += lines;
     }
 
     /// Number of features.
@@ -326,8 +381,20 @@ impl<V: Cell> Values<V> {
     /// The matrix with this number of features, and the values used for missing cells. If a line has more cells than
     /// that, it holds several rows, one after the other.
     fn finish(mut self, features: usize) -> Result<(Matrix, Option<Vec<f64>>)> {
-        self.review();
         let cols = self.cols;
+        if self.hashed.is_some() {
+            let matrix = match self.storage {
+                Storage::Sparse { starts, indices: Indices::Narrow(indices), values } => {
+                    V::narrow_sparse(starts, indices, values, cols)?
+                }
+                Storage::Sparse { starts, indices: Indices::Wide(indices), values } => {
+                    V::wide_sparse(starts, indices, values, cols)?
+                }
+                Storage::Dense(_) => return Err(Error::new(Code::Internal, "hashed rows are sparse")),
+            };
+            return Ok((matrix, None));
+        }
+        self.review();
         let mut fill: Option<Vec<f64>> = self.fill.map(|fill| fill.iter().map(|value| value.wide()).collect());
         if let Some(sums) = self.sums {
             // A column without any value carries no information. Zero keeps it that way.

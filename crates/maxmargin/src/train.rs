@@ -28,7 +28,7 @@ use crate::kernel::KernelKind;
 use crate::model::Model;
 use crate::run::{Cancel, Event, Observer, Silent, interrupted};
 use crate::settings::{Method, Regularisation, Settings};
-use crate::solve::{Measure, Merging, Referee, Run, Solution, Start, Stated, Stop, TracePoint, plan};
+use crate::solve::{Measure, Merging, Read, Referee, Run, Solution, Start, Stated, Stop, TracePoint, plan};
 use crate::wish::{EarlyStopping, Intercept, Solver};
 use clock::Clock;
 use std::ops::ControlFlow;
@@ -46,6 +46,8 @@ pub struct Trained {
     pub stop: Stop,
     /// The first rate of a stochastic solver that has one: the rate from the settings, or the one found on a sample.
     pub first_rate: Option<f64>,
+    /// What was read for the model, if it was judged more often than once a pass.
+    pub read: Option<Read>,
     /// Kernel rows requested, and how many of these were computed, if there is a kernel.
     pub kernel_rows: Option<(u64, u64)>,
     /// What a budget of support vectors cost, for stochastic steps with a kernel.
@@ -230,7 +232,7 @@ impl Training<'_> {
         }
         let (kernel_rows, merging) =
             solution.kernel.as_mut().map_or((None, None), |kernel| (kernel.rows, kernel.merging.take()));
-        let (first_rate, trace) = (solution.first_rate, std::mem::take(&mut solution.trace));
+        let (first_rate, read, trace) = (solution.first_rate, solution.read, std::mem::take(&mut solution.trace));
         let mut assembly = Assembly::new(&posed, given, settings, &scaling, mapped.as_ref());
         // A witness with numbers for each row has them for each copy.
         let copied = copies.as_ref().filter(|copies| copies.pairs().is_none()).map(|copies| copies.rows() as u64);
@@ -248,7 +250,7 @@ impl Training<'_> {
         }
         let Certificate { objective, lower_bound, .. } = model.certificate;
         let learned_nothing = stop != Stop::Cancelled && posed.learned_nothing(settings, objective, lower_bound);
-        Ok(Trained { model, solver, stop, first_rate, kernel_rows, merging, learned_nothing, trace })
+        Ok(Trained { model, solver, stop, first_rate, read, kernel_rows, merging, learned_nothing, trace })
     }
 
     /// Solves the problem while held-out data are judged. Returns the solution with the solver that found it.

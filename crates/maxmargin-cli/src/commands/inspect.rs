@@ -80,8 +80,16 @@ fn show_sequences(console: &Console, model: &Model, shared: &Shared, top: usize)
 /// Weights on a line.
 const OF_A_TAG: usize = 5;
 
+/// The number of bits of the columns that names are hashed into.
+fn hash_of(model: &Model) -> Option<u32> {
+    Reading::of(model).ok().and_then(|reading| reading.read.hash)
+}
+
 /// The number of the first feature, if features have no names.
 fn base_of(model: &Model) -> usize {
+    if hash_of(model).is_some() {
+        return 0;
+    }
     usize::from(Reading::of(model).ok().and_then(|reading| reading.index_base).unwrap_or(1))
 }
 
@@ -92,6 +100,7 @@ fn as_json(model: &Model, non_zero: usize, weights: &[(String, f64)]) -> Value {
         "task": model.settings.task.name(),
         "version": model.version,
         "features": model.features(),
+        "hash": hash_of(model),
         "non_zero_weights": non_zero,
         "intercept": model.scorer.intercept(),
         "intercepts": (model.scorer.outputs() > 1).then(|| model.scorer.intercepts()),
@@ -158,6 +167,9 @@ fn rows(model: &Model, non_zero: usize) -> Vec<(&'static str, String)> {
             },
         ),
     ];
+    if let Some(bits) = hash_of(model) {
+        rows.push(("names", format!("hashed into {} columns", format::count(1 << bits))));
+    }
     if let Some(classes) = model.decoder.classes() {
         let (negative, positive) = (&classes.negative, &classes.positive);
         rows.push(("classes", format!("`{positive}` where the score is positive, else `{negative}`")));

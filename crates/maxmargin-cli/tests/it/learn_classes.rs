@@ -248,14 +248,13 @@ mod ended {
         said["rows"].as_u64().unwrap_or(0)
     }
 
-    #[test]
-    fn a_hundred_kills_at_random_moments_lead_to_the_same_model() {
+    /// Kills a run at random moments, each time continuing from the last snapshot, until it has been killed this often.
+    fn survives(way: &str, after: usize) {
         let bench = Workbench::new();
         bench.write("all.txt", text(&mails(60_000, ["-1", "1"])));
-        let way = "--rate 0.1 --batch 3";
         bench.ok(&format!("learn classify all.txt -o whole.mm {way} -q"));
         let (mut state, mut kills) = (99u64, 0);
-        while kills < 100 {
+        while kills < after {
             let learned = seen(&bench, "part.mm");
             let from = if learned > 0 { format!("--skip {learned} --from part.mm") } else { String::new() };
             // From where the last one was killed, with a snapshot every few rows.
@@ -268,14 +267,29 @@ mod ended {
             running.wait().expect("it ends");
             kills += 1;
             if ended {
-                assert!(bench.read("whole.mm") == bench.read("part.mm"));
+                assert!(bench.read("whole.mm") == bench.read("part.mm"), "{way}");
                 std::fs::remove_file(bench.path("part.mm")).expect("a model");
             }
         }
         let learned = seen(&bench, "part.mm");
         let from = if learned > 0 { format!("--skip {learned} --from part.mm") } else { String::new() };
         bench.ok(&format!("learn classify all.txt {from} -o part.mm {way} -q"));
-        assert!(bench.read("whole.mm") == bench.read("part.mm"));
+        assert!(bench.read("whole.mm") == bench.read("part.mm"), "{way}");
+    }
+
+    #[test]
+    fn a_hundred_kills_at_random_moments_lead_to_the_same_model() {
+        survives("--rate 0.1 --batch 3", 100);
+    }
+
+    #[test]
+    fn kills_do_not_change_what_rows_are_scaled_by() {
+        survives("--rate 0.1 --batch 3 --scale standard", 25);
+    }
+
+    #[test]
+    fn kills_do_not_change_where_a_stream_stops() {
+        survives("--rate 0.1 --batch 3 --early-stopping validation --judge-every 1500", 25);
     }
 
     #[test]
@@ -314,4 +328,31 @@ mod ended {
             std::fs::remove_file(bench.path("part.mm")).expect("a model");
         }
     }
+}
+
+#[test]
+fn rows_are_scaled_by_the_rows_so_far_on_request() {
+    let bench = Workbench::new();
+    // The second feature is a thousand times as large as the first.
+    let lines: Vec<String> = mails(6000, ["-1", "1"])
+        .iter()
+        .map(|line| {
+            let fields: Vec<&str> = line.split([' ', ':']).collect();
+            format!("{} 1:{} 3:{}e3", fields[0], fields[2], fields[4])
+        })
+        .collect();
+    bench.write("all.txt", text(&lines)).write("all.csv", table(&lines));
+    for (kind, target) in [("txt", ""), ("csv", "--target class")] {
+        let error =
+            |way: &str| number(&bench.json(&format!("learn classify all.{kind} {target} -o m.mm {way}")), "error");
+        assert!(error("--scale standard") < 0.2, "{kind}: {}", error("--scale standard"));
+        assert!(error("") > 0.4, "{kind}: {}", error(""));
+        bench.ok(&format!("learn classify all.{kind} {target} -o m.mm --scale standard -q"));
+        let judged = bench.json(&format!("evaluate m.mm all.{kind} --metric accuracy"));
+        assert!(number(&judged, "accuracy") > 0.8, "{kind}: {judged}");
+        bench.ok("inspect m.mm").shows("standard");
+    }
+    bench.refused("learn classify all.txt -o n.mm --scale min-max", "MM0405");
+    bench.ok("learn classify all.txt -o plain.mm -q");
+    bench.refused("learn classify all.txt --from plain.mm -o n.mm --scale standard", "MM0402").says("no running means");
 }

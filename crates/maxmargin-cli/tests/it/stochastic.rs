@@ -74,6 +74,24 @@ fn early_stopping_says_what_it_did() {
 }
 
 #[test]
+fn training_may_end_within_the_first_pass() {
+    let bench = Workbench::with_text();
+    let line = "train classify text.txt -o m.mm --lambda 1e-4 --early-stopping validation --holdout 0.3";
+    for solver in ["sgd", "averaged-sgd", "pegasos"] {
+        let trained = bench.json(&format!("{line} --solver {solver} --judge-every 30"));
+        let share = number(&trained["read"], "share");
+        assert!(share > 0.0 && share < 3.0, "{trained}");
+        let again = bench.json(&format!("{line} --solver {solver} --judge-every 30 --threads 1"));
+        assert_eq!((&trained["objective"], &trained["read"]), (&again["objective"], &again["read"]));
+        bench.ok(&format!("{line} --solver {solver} --judge-every 30")).shows("% of a pass");
+        bench.ok("verify m.mm text.txt").shows("the objective agrees");
+    }
+    bench.refused("train classify text.txt -o n.mm --solver sgd --judge-every 30", "MM0402").says("nothing is judged");
+    let other = "train classify text.txt -o n.mm --judge-every 30 --early-stopping validation --holdout 0.3";
+    bench.refused(other, "MM0402").says("stochastic solvers");
+}
+
+#[test]
 fn stochastic_settings_are_refused_where_they_do_not_apply() {
     let bench = Workbench::with_text();
     let refused = |flags: &str, words: &str| {

@@ -6,6 +6,7 @@ use super::{
     check_groups, columns, facts, fill, fill_live, guess_entries, known_base, no_rows, strip_mark, zero_index,
 };
 use crate::blocks::{Batch, Source};
+use crate::hashing::Hashing;
 use crate::options::{Facts, ReadOptions};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Error, Result};
@@ -30,6 +31,8 @@ pub(crate) struct SvmlightBlocks<'a, V, R> {
     /// The error that stopped reading after that text.
     failure: Option<Error>,
     lines: u64,
+    /// Bytes of text that were parsed.
+    bytes_read: u64,
     rows: usize,
     with_qid: Option<(u64, Seen)>,
     without_qid: Option<(u64, Seen)>,
@@ -45,12 +48,13 @@ impl<'a, V: Stored, R: Read + Send> SvmlightBlocks<'a, V, R> {
             options,
             bytes,
             base: known_base(options)?,
-            dense: options.steady.then_some(false),
+            dense: (options.steady || options.hash.is_some()).then_some(false),
             started: false,
             carry: Vec::new(),
             text: Vec::new(),
             failure: None,
             lines: 0,
+            bytes_read: 0,
             rows: 0,
             with_qid: None,
             without_qid: None,
@@ -118,10 +122,10 @@ type Parsed<V> = (std::result::Result<Piece<V>, Box<Failure>>, Vec<(Box<Failure>
 
 /// Parses a block. If bad lines are to be left out, each is returned and overwritten by blanks, so that the numbers of the
 /// other lines stay.
-fn parse_leniently<V: Stored>(text: &mut [u8], skips: bool) -> Parsed<V> {
+fn parse_leniently<V: Stored>(text: &mut [u8], skips: bool, hashing: Option<Hashing>) -> Parsed<V> {
     let mut bad = Vec::new();
     loop {
-        match parse_block::<V>(text, guess_entries(text)) {
+        match parse_block::<V>(text, guess_entries(text), hashing) {
             Err(failure) if skips => {
                 let mut ends = memchr::memchr_iter(b'\n', text);
                 let line = usize::try_from(failure.line).unwrap_or(usize::MAX);
@@ -152,22 +156,25 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
         let mut text = std::mem::take(&mut self.text);
         if text.is_empty() {
             let failure = self.failure.take().or_else(|| (self.rows == 0).then(|| no_rows(self.file, self.lines)));
-            return Batch { blocks: Vec::new(), ended: true, failure };
+            return Batch { blocks: Vec::new(), ended: true, failure, ends: Vec::new() };
         }
-        let (skips, live) = (self.options.bad_rows.is_some(), self.options.live);
+        let (skips, live, hashing) = (self.options.bad_rows.is_some(), self.options.live, self.options.hash);
         let (parsed, ()) = parallel::join(
-            || parallel::map_each(text.iter_mut().collect(), |_, text| parse_leniently::<V>(text, skips)),
+            || parallel::map_each(text.iter_mut().collect(), |_, text| parse_leniently::<V>(text, skips, hashing)),
             || {
                 if !live {
                     self.read()
                 }
             },
         );
+        let sizes: Vec<u64> = text.iter().map(|text| text.len() as u64).collect();
         drop(text);
+        let mut ends = Vec::with_capacity(sizes.len());
         let mut pieces: Vec<(Piece<V>, Plan)> = Vec::with_capacity(parsed.len());
         let mut blocks: Vec<Dataset> = Vec::with_capacity(parsed.len());
         let mut failure = None;
-        for (piece, bad) in parsed {
+        for ((piece, bad), size) in parsed.into_iter().zip(sizes) {
+            self.bytes_read += size;
             if let Err(error) = self.put_away(bad) {
                 failure = Some(error);
                 break;
@@ -180,6 +187,7 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
                 if piece.rows() == 0 {
                     return Ok(());
                 }
+                ends.push(self.bytes_read);
                 if self.dense.is_none() {
                     let first = assemble(vec![piece], &plan)?;
                     self.dense = Some(first.matrix().is_dense());
@@ -200,10 +208,11 @@ impl<V: Stored, R: Read + Send> Source for SvmlightBlocks<'_, V, R> {
             Ok(more) => blocks.extend(more),
             Err(error) => failure = Some(error),
         }
-        Batch { blocks, ended: failure.is_some(), failure: failure.or_else(|| self.options.cancel.check().err()) }
+        ends.truncate(blocks.len());
+        Batch { blocks, ended: failure.is_some(), failure: failure.or_else(|| self.options.cancel.check().err()), ends }
     }
 
     fn facts(&mut self) -> Facts {
-        facts(self.file, self.base)
+        facts(self.file, self.base, self.options)
     }
 }

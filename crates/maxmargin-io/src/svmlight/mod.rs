@@ -79,7 +79,7 @@ fn parse_text<V: Stored>(file: &str, text: &[u8], options: &ReadOptions) -> Resu
             return None;
         }
         let block = &text[blocks[number].clone()];
-        let result = parse_block(block, guess_entries(block));
+        let result = parse_block(block, guess_entries(block), options.hash);
         if result.is_err() {
             first_bad.fetch_min(number, Ordering::Relaxed);
         }
@@ -89,7 +89,7 @@ fn parse_text<V: Stored>(file: &str, text: &[u8], options: &ReadOptions) -> Resu
     if whole_lines < text.len() {
         let mut last = text[whole_lines..].to_vec();
         last.push(b'\n');
-        parsed.push(Some(parse_block(&last, guess_entries(&last))));
+        parsed.push(Some(parse_block(&last, guess_entries(&last), options.hash)));
         blocks.push(whole_lines..text.len());
     }
     let mut pieces = Vec::with_capacity(parsed.len());
@@ -116,7 +116,11 @@ fn parse_stream<V: Stored>(file: &str, mut stream: impl Read + Send, options: &R
     strip_mark(&mut batch);
     while !batch.is_empty() {
         let (parsed, next) = parallel::join(
-            || parallel::map(batch.len(), |number| parse_block(&batch[number], guess_entries(&batch[number]))),
+            || {
+                parallel::map(batch.len(), |number| {
+                    parse_block(&batch[number], guess_entries(&batch[number]), options.hash)
+                })
+            },
             || fill(&mut stream, &mut carry, batch_blocks, BLOCK, options),
         );
         for result in parsed {
@@ -229,11 +233,13 @@ fn finish<V: Stored>(file: &str, pieces: Vec<Piece<V>>, options: &ReadOptions) -
     check_groups(file, with, first_seen(&pieces, |piece| piece.without_qid.as_ref()))?;
     let plan = plan(file, &pieces, options)?;
     let data = assemble(pieces, &plan)?;
-    Ok(Loaded { data, facts: facts(file, plan.base) })
+    Ok(Loaded { data, facts: facts(file, plan.base, options) })
 }
 
-fn facts(file: &str, base: u8) -> Facts {
-    Facts { file: file.to_string(), format: Some(Format::Svmlight), index_base: Some(base), ..Facts::default() }
+fn facts(file: &str, base: u8, options: &ReadOptions) -> Facts {
+    let notes = options.hash.map(|hashing| hashing.note()).into_iter().collect();
+    let index_base = options.hash.is_none().then_some(base);
+    Facts { file: file.to_string(), format: Some(Format::Svmlight), index_base, notes, ..Facts::default() }
 }
 
 fn no_rows(file: &str, lines: u64) -> Error {
@@ -277,7 +283,7 @@ fn plan<V>(file: &str, pieces: &[Piece<V>], options: &ReadOptions) -> Result<Pla
     let base = decide_base(file, known_base(options), zero, rows_before == 0 || others_start_later)?;
     let cols = columns(pieces.iter().filter_map(|piece| piece.largest).max(), base, options);
     debug_assert!(pieces.iter().all(|piece| !matches!(piece.indices, Indices::Consecutive(first) if first < u32::from(base) && !piece.values.is_empty())));
-    Ok(Plan { base, cols, dense: None })
+    Ok(Plan { base, cols, dense: options.hash.map(|_| false) })
 }
 
 /// The index base: the requested one, otherwise the one that follows from the first index 0, if there is one.
@@ -295,6 +301,9 @@ fn decide_base(file: &str, wanted: Option<u8>, zero: Option<(u64, &Seen)>, from_
 
 /// The index base, if it is known before the file is read.
 pub(crate) fn known_base(options: &ReadOptions) -> Option<u8> {
+    if options.hash.is_some() {
+        return Some(0);
+    }
     let known = options.index_base.or(options.features.as_ref().and_then(|features| features.index_base));
     known.or(options.steady.then_some(0))
 }
@@ -311,6 +320,9 @@ fn zero_index(file: &str, lines: u64, seen: &Seen, known: bool) -> Error {
 }
 
 fn columns(largest: Option<u32>, base: u8, options: &ReadOptions) -> usize {
+    if let Some(hashing) = options.hash {
+        return hashing.columns();
+    }
     let cols = largest.map_or(0, |largest| largest as usize + 1 - usize::from(base));
     // New data may lack the model's last features. If they have more features than the model, the scorer returns an
     // error.

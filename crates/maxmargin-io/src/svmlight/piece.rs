@@ -1,5 +1,6 @@
 //! One block of svmlight text, parsed: `target [qid:ID] [cost:W] index:value … [# comment]`.
 
+use crate::hashing::{HashedRow, Hashing};
 use crate::label_sets::{label, number_label};
 use crate::number::{Parse, ends_token, parse_digits, parse_number, token_end};
 use maxmargin::error::{Code, Error, Excerpt, Place};
@@ -118,14 +119,18 @@ const DEFAULT_HELP: &str = "correct the value or drop the row";
 
 /// Parses a block of whole lines that ends in a newline. `entries` is an estimate of the number of features in it. A
 /// mapped file that is overwritten may end otherwise; the reader notices that at the end.
-pub(crate) fn parse_block<V: Parse>(text: &[u8], entries: usize) -> Result<Piece<V>, Box<Failure>> {
+pub(crate) fn parse_block<V: Parse>(
+    text: &[u8],
+    entries: usize,
+    hashing: Option<Hashing>,
+) -> Result<Piece<V>, Box<Failure>> {
     let mut parser = Parser {
         text,
         line_start: 0,
         piece: Piece {
             lines: 0,
             lengths: Vec::new(),
-            indices: Indices::Consecutive(0),
+            indices: hashing.map_or(Indices::Consecutive(0), |_| Indices::Wide(Vec::with_capacity(entries))),
             values: Vec::with_capacity(entries),
             targets: Vec::new(),
             sets: None,
@@ -139,6 +144,8 @@ pub(crate) fn parse_block<V: Parse>(text: &[u8], entries: usize) -> Result<Piece
             zero_index: ZeroIndex::default(),
         },
         row: Vec::new(),
+        hashing,
+        hashed: HashedRow::default(),
         key_of: HashMap::new(),
         entries,
     };
@@ -159,6 +166,10 @@ struct Parser<'a, V> {
     piece: Piece<V>,
     /// The indices of the current row.
     row: Vec<u32>,
+    /// Whether features have names that choose their columns.
+    hashing: Option<Hashing>,
+    /// The features of the current row, if they have names.
+    hashed: HashedRow,
     key_of: HashMap<&'a [u8], u32>,
     entries: usize,
 }
@@ -191,8 +202,12 @@ impl<'a, V: Parse> Parser<'a, V> {
         } else if !has_group && self.piece.without_qid.is_none() {
             self.piece.without_qid = Some(self.seen(features));
         }
-        at = self.features(at)?;
-        self.finish_row(features);
+        if let Some(hashing) = self.hashing {
+            at = self.hashed_features(at, hashing)?;
+        } else {
+            at = self.features(at)?;
+            self.finish_row(features);
+        }
         if text[at] == b'#' {
             return Ok(self.comment(at));
         }
@@ -222,7 +237,7 @@ impl<'a, V: Parse> Parser<'a, V> {
         }
         let end = token_end(text, at);
         let token = &text[at..end];
-        let unlabelled = at > self.line_start && token.contains(&b':');
+        let unlabelled = at > self.line_start && (self.hashing.is_some() || token.contains(&b':'));
         if !unlabelled && (!token.contains(&b',') || token.contains(&b':')) {
             let help = "a row is `target [qid:ID] [cost:W] index:value …`; the target is a number, or several labels separated by commas";
             return Err(self.failure(
@@ -339,6 +354,58 @@ impl<'a, V: Parse> Parser<'a, V> {
                 other => return Err(self.bad_value(at + 1, other.is_some())),
             }
         }
+    }
+
+    /// Parses `name:value` and `name` tokens up to a newline or `#`, stores the row, and returns that position.
+    fn hashed_features(&mut self, mut at: usize, hashing: Hashing) -> Result<usize, Box<Failure>> {
+        let text = self.text;
+        let first = at;
+        loop {
+            at = skip_blanks(text, at);
+            if matches!(text[at], b'\n' | b'#') {
+                break;
+            }
+            let start = at;
+            let mut colon = None;
+            while !ends_token(text[at]) {
+                if text[at] == b':' {
+                    colon = Some(at);
+                }
+                at += 1;
+            }
+            let name = &text[start..colon.unwrap_or(at)];
+            if name.is_empty() || memchr(0, name).is_some() || (colon.is_some() && matches!(name, b"qid" | b"cost")) {
+                return Err(self.bad_name(start, at));
+            }
+            let value = match colon {
+                None => 1.0,
+                Some(colon) => match parse_number::<V>(text, colon + 1) {
+                    Some((value, _)) if value.is_finite() => value.wide(),
+                    other => return Err(self.bad_value(colon + 1, other.is_some())),
+                },
+            };
+            self.hashed.push(hashing.spot(name), value);
+        }
+        let Piece { indices: Indices::Wide(indices), values, lengths, .. } = &mut self.piece else { return Ok(at) };
+        match self.hashed.finish(indices, values) {
+            Some(length) => lengths.push(length),
+            None => {
+                let why = "values of names that share a column add up to more than a number holds";
+                return Err(self.failure(Code::NotFinite, first..at, why, "smaller values", DEFAULT_HELP));
+            }
+        }
+        Ok(at)
+    }
+
+    #[cold]
+    fn bad_name(&self, start: usize, end: usize) -> Box<Failure> {
+        let token = &self.text[start..end];
+        if token.starts_with(b":") {
+            let why = "this feature has no name";
+            return self.failure(Code::BadIndex, start..end, why, "name:value, such as word:2", DEFAULT_HELP);
+        }
+        // The same messages as for numbered features.
+        self.bad_token(start)
     }
 
     /// Stores the indices of the current row.
@@ -462,7 +529,7 @@ impl<'a, V: Parse> Parser<'a, V> {
                 if token.starts_with(b"-") {
                     "indices start at 0 or 1; they cannot be negative"
                 } else {
-                    "features are numbered; use CSV for named columns"
+                    "features are numbered; for names use CSV with named columns, or ⟦hash=22⟧, which needs no numbers"
                 },
             ),
             None => self.failure(
@@ -470,7 +537,7 @@ impl<'a, V: Parse> Parser<'a, V> {
                 start..end,
                 "this is not a feature",
                 "index:value, such as 3:0.25",
-                "separate index and value by a colon, and features by blanks; comments start with #",
+                "separate index and value by a colon, and features by blanks; comments start with #; ⟦hash=22⟧ takes words",
             ),
         }
     }

@@ -31,7 +31,8 @@ impl Outline {
         let mut seen = Evidence::default();
         each_piece::<V>(file, stream, bytes, options, |lines, piece| seen.add(lines, &piece))?;
         let base = seen.base(file, options)?;
-        Ok(Outline { base, dense: is_dense(seen.rows, seen.entries, columns(seen.largest, base, options)) })
+        let cols = columns(seen.largest, base, options);
+        Ok(Outline { base, dense: options.hash.is_none() && is_dense(seen.rows, seen.entries, cols) })
     }
 }
 
@@ -78,7 +79,7 @@ impl Survey {
             rows: seen.rows,
             cols,
             entries: seen.entries,
-            dense: is_dense(seen.rows, seen.entries, cols),
+            dense: options.hash.is_none() && is_dense(seen.rows, seen.entries, cols),
             with_weights: all.with_weights,
             id_bytes: (!all.without_ids).then_some(all.id_bytes),
             groups,
@@ -102,7 +103,11 @@ fn each_piece<V: Stored>(
     strip_mark(&mut text);
     while !text.is_empty() {
         let (parsed, next) = parallel::join(
-            || parallel::map(text.len(), |number| parse_block::<V>(&text[number], guess_entries(&text[number]))),
+            || {
+                parallel::map(text.len(), |number| {
+                    parse_block::<V>(&text[number], guess_entries(&text[number]), options.hash)
+                })
+            },
             || fill(&mut stream, &mut carry, count, bytes, options),
         );
         for piece in parsed {

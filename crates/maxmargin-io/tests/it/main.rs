@@ -5,6 +5,7 @@ mod blocks;
 mod cache;
 mod changes;
 mod corpus;
+mod hashing;
 mod pairs;
 mod svmlight;
 mod tables;

@@ -209,6 +209,40 @@ fn types_that_are_no_features_are_named() {
 }
 
 #[test]
+fn typed_columns_are_hashed_like_text() {
+    use maxmargin_io::{Hashing, csv};
+    let options = ReadOptions { hash: Some(Hashing::new(5).expect("valid")), ..ReadOptions::default() };
+    let numbers: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.5), Some(-2.0), Some(0.0)]));
+    let whole: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 9]));
+    let words: ArrayRef = Arc::new(StringArray::from(vec!["red", "12", "blue"]));
+    let coded: ArrayRef = Arc::new(vec!["a", "b", "a"].into_iter().collect::<DictionaryArray<Int32Type>>());
+    let targets: ArrayRef = Arc::new(Int64Array::from(vec![1, 0, 1]));
+    let columns = vec![("x", numbers), ("n", whole), ("colour", words), ("kind", coded), ("target", targets)];
+    let batch = batch(columns);
+    let text = "x,n,colour,kind,target\n0.5,7,red,a,1\n-2,8,12,b,0\n0,9,blue,a,1\n";
+    let wanted = csv::read("t.csv", text.as_bytes(), b',', &options).expect("reads");
+    for kind in KINDS {
+        let loaded = read_bytes(kind, &encode(kind, &[batch.clone(), batch.slice(1, 2)]), &options).expect("reads");
+        assert_eq!(loaded.data.cols(), 32);
+        let first = loaded.data.subset(&[0, 1, 2]).expect("rows");
+        assert_eq!(first.hash().expect("valid"), wanted.data.hash().expect("valid"), "{kind:?}");
+        let last = loaded.data.subset(&[3, 4]).expect("rows");
+        assert_eq!(last.hash().ok(), wanted.data.subset(&[1, 2]).expect("rows").hash().ok(), "{kind:?}");
+    }
+    let lists: ArrayRef = Arc::new(FixedSizeListArray::from_iter_primitive::<arrow_array::types::Float32Type, _, _>(
+        vec![Some(vec![Some(1.0), Some(2.0)]), None],
+        2,
+    ));
+    let targets: ArrayRef = Arc::new(Int64Array::from(vec![1, 0]));
+    let bytes = encode(Kind::Parquet, &[self::batch(vec![("v", lists), ("target", targets)])]);
+    assert_eq!(read_bytes(Kind::Parquet, &bytes, &options).expect_err("no list").code(), Code::MissingValue);
+    let lenient = ReadOptions { missing: Missing::Zero, ..options.clone() };
+    let loaded = read_bytes(Kind::Parquet, &bytes, &lenient).expect("reads");
+    let wanted = csv::read("t.csv", "v[0],v[1],target\n1,2,1\n,,0\n".as_bytes(), b',', &lenient).expect("reads");
+    assert_eq!(loaded.data.hash().expect("valid"), wanted.data.hash().expect("valid"));
+}
+
+#[test]
 fn tables_without_rows_are_refused() {
     let table = batch(vec![("a", Arc::new(Float64Array::from(Vec::<f64>::new())) as ArrayRef)]);
     for kind in KINDS {

@@ -49,8 +49,8 @@ pub(super) fn refuse(settings: &Settings) -> Result<()> {
     let bad = |message: String, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
     if settings.scale != Scale::None {
         return bad(
-            "a stream cannot be scaled, because later rows are not known yet".to_string(),
-            "leave ⟦scale⟧ out, and scale the features beforehand",
+            "this learner does not scale its rows".to_string(),
+            "leave ⟦scale⟧ out, or use `stream::learner`, which scales by the rows so far",
         );
     }
     let Stochastic { early_stopping, sample, project, .. } = settings.stochastic;

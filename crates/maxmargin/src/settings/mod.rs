@@ -305,9 +305,19 @@ impl Settings {
                 format!("use ⟦solver=pa-dca⟧ on a stream, or leave ⟦{name}⟧ out"),
             );
         }
+        if self.stochastic.judge_every.is_some() && self.stochastic.early_stopping != EarlyStopping::Validation {
+            return bad(
+                "⟦judge-every⟧ says how often to judge, and without ⟦early-stopping=validation⟧ nothing is judged"
+                    .to_string(),
+                "add ⟦early-stopping=validation⟧, or leave ⟦judge-every⟧ out".to_string(),
+            );
+        }
         // Structured outputs stop by held-out data with any solver. Of a user's own task only the problem knows.
         let structured = self.is_own() || self.abilities(false).structured;
-        let alien = given.iter().find(|name| !(structured && **name == "early-stopping"));
+        let aggressive = self.solver == Solver::PassiveAggressive;
+        let stops =
+            |name: &str| name == "early-stopping" && (structured || aggressive) || name == "judge-every" && aggressive;
+        let alien = given.iter().find(|name| !stops(name));
         if let (Some(name), false) = (alien, self.solver.is_stochastic()) {
             let solvers = if matches!(*name, "schedule" | "rate") { "or sgd" } else { ", sgd or pegasos" };
             return bad(
@@ -373,7 +383,7 @@ impl Settings {
         }
         let learns = match &self.task {
             TaskSettings::Compare(task) => task.learns_threshold(),
-            TaskSettings::Classify(_) | TaskSettings::Rank(_) => true,
+            TaskSettings::Classify(_) | TaskSettings::Rank(_) | TaskSettings::Multilabel(_) => true,
             _ => false,
         };
         if !learns || self.kernel != KernelSettings::default() {

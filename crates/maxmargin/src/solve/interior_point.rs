@@ -222,6 +222,7 @@ impl InteriorPoint {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: None,
             trace: progress.trace,
         })

@@ -139,6 +139,7 @@ impl KernelNewton {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: Some(ThroughKernel {
                 reached: point.scores,
                 common_margin: None,

@@ -128,6 +128,7 @@ impl Lasvm {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: Some(ThroughKernel {
                 reached,
                 common_margin: None,

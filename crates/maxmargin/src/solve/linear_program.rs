@@ -179,6 +179,7 @@ impl LinearProgram {
                         passes: pass,
                         stop: Stop::Converged,
                         first_rate: None,
+                        read: None,
                         kernel: None,
                         trace: Vec::new(),
                     });

@@ -173,6 +173,15 @@ pub struct TracePoint {
     pub seconds: f64,
 }
 
+/// How many constraints of how many a stochastic solver used: more than all of them after a whole pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Constraints that had a step, with repetitions.
+    pub constraints: u64,
+    /// All constraints.
+    pub of: u64,
+}
+
 /// Where a solver starts: the solution of a neighbouring problem over the same rows.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
@@ -231,6 +240,8 @@ pub struct Solution {
     pub stop: Stop,
     /// The first rate η₀ of a stochastic solver that has one: the rate from the settings, or the one found on a sample.
     pub first_rate: Option<f64>,
+    /// What was read for these weights, if a stochastic solver was judged more often than once a pass.
+    pub read: Option<Read>,
     /// Results that only solvers with a kernel have.
     pub kernel: Option<ThroughKernel>,
     /// The history, one entry per pass.

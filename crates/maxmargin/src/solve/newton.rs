@@ -129,6 +129,7 @@ impl Newton {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: None,
             trace: progress.trace,
         })

@@ -472,6 +472,7 @@ fn better(best: Option<Solution>, point: Point, objective: f64, bound: f64, dual
         passes: 0,
         stop: Stop::Converged,
         first_rate: None,
+        read: None,
         kernel: None,
         trace: Vec::new(),
     };

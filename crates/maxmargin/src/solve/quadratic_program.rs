@@ -187,6 +187,7 @@ impl QuadraticProgram {
                         passes: pass,
                         stop: Stop::Converged,
                         first_rate: None,
+                        read: None,
                         kernel: None,
                         trace: Vec::new(),
                     });

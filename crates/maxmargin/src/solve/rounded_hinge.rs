@@ -298,6 +298,7 @@ impl Found {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: None,
             trace,
         }

@@ -6,12 +6,17 @@
 
 mod classification;
 mod comparison;
+mod judged;
 mod label_sets;
 mod ordinal;
 mod ranking;
+mod standardised;
+
+pub use crate::online::Judgements;
+pub use judged::Judge;
 
 use crate::certificate::{Certificate, Decoder, Scorer};
-use crate::data::{Dataset, Names};
+use crate::data::{Dataset, Names, Scale};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
 use crate::online::{
@@ -19,6 +24,9 @@ use crate::online::{
     SetLearner,
 };
 use crate::settings::{Settings, Task};
+use crate::wish::EarlyStopping;
+use judged::Judged;
+use standardised::Standardised;
 use std::ops::Range;
 
 /// A learner for a stream of examples.
@@ -63,13 +71,39 @@ pub trait Learner: Send {
         None
     }
 
+    /// How it was judged, if it stops early. A learner that has stopped learns no more.
+    fn judged(&self) -> Option<&Judgements> {
+        None
+    }
+
     /// The current model, which can be saved and continued. `settings` are those of the learner, `reading` is how the
     /// data were read.
     fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model>;
 }
 
-/// A learner for these settings. If a model is given, it continues from that.
+/// A learner for these settings. If a model is given, it continues from that. With [`Scale::Standard`] every row is scaled
+/// by the means and deviations of the rows up to it.
 pub fn learner(settings: &Settings, from: Option<&Model>) -> Result<Box<dyn Learner>> {
+    let bad = |message: &str, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+    match settings.stochastic.early_stopping {
+        EarlyStopping::None => {}
+        EarlyStopping::Validation => return judged_learner(settings, from, None),
+        EarlyStopping::Subsamples => {
+            return bad(
+                "the number of passes is found on samples of stored data, and a stream is read once",
+                "use ⟦early-stopping=validation⟧, or `train` with a solver such as averaged-sgd",
+            );
+        }
+    }
+    match settings.scale {
+        Scale::None => {}
+        Scale::Standard => return Ok(Box::new(Standardised::of(settings, from)?)),
+        other => {
+            let message = format!("⟦scale={}⟧ needs rows that a stream has not seen yet", other.name());
+            return Err(Error::new(Code::BadSetting, message)
+                .help("use ⟦scale=standard⟧, which scales by the rows so far, or scale the features beforehand"));
+        }
+    }
     match settings.task.task() {
         Task::Compare => Ok(Box::new(match from {
             Some(model) => ComparisonLearner::from_model(model, settings)?,
@@ -94,6 +128,19 @@ pub fn learner(settings: &Settings, from: Option<&Model>) -> Result<Box<dyn Lear
         task => Err(Error::new(Code::Unsupported, format!("`{}` cannot be learned from a stream", task.name()))
             .help("learn another task, or train on stored data")),
     }
+}
+
+/// The same with [`EarlyStopping::Validation`], judged by held-out data if a judge is given.
+pub fn judged_learner<'a>(
+    settings: &Settings,
+    from: Option<&Model>,
+    judge: Option<Judge<'a>>,
+) -> Result<Box<dyn Learner + 'a>> {
+    if settings.stochastic.early_stopping != EarlyStopping::Validation {
+        return Err(Error::new(Code::BadSetting, "held-out data tell when to stop, and nothing asks for that")
+            .help("add ⟦early-stopping=validation⟧, or leave ⟦validation⟧ out"));
+    }
+    Ok(Box::new(Judged::of(settings, from, judge)?))
 }
 
 /// The objective and both forms of the weight of the loss, for a sum of losses that were measured before each example was

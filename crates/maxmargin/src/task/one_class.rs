@@ -41,6 +41,7 @@ pub(super) const PROFILE: Profile = Profile {
         "batch",
         "project",
         "early-stopping",
+        "judge-every",
     ],
     loss: Loss::Hinge,
     regularisation: Regularisation::Nu(USUAL_NU),

@@ -53,7 +53,7 @@ pub(super) fn solve(
         }
         EarlyStopping::Subsamples => {
             let passes = passes_by_subsamples(poses, posed, (data, scaling), settings, run.solver, cancel)?;
-            let descent = StochasticDescent { passes, keep_last: true, ..descent };
+            let descent = StochasticDescent { passes, keep_last: true, judge_every: None, ..descent };
             // Held-out data are only reported here; they do not stop the solver.
             let mut watching = Watching { inner: &mut *run.observer, held_out: referee.map(|referee| referee.measure) };
             descent.solve(&*sampled, run.design, None, &mut watching, cancel)

@@ -74,6 +74,7 @@ pub(super) fn rate(data: &Dataset, settings: &Settings, observer: &mut dyn Obser
         passes,
         stop,
         first_rate: None,
+        read: None,
         kernel: None,
         trace,
     };
@@ -99,6 +100,7 @@ pub(super) fn train(
         solver: solver.unwrap_or(Solver::Auto),
         stop,
         first_rate: None,
+        read: None,
         kernel_rows: None,
         merging: None,
         learned_nothing: false,

@@ -18,7 +18,8 @@ pub(crate) use setting::{LEARNING, STOCHASTIC};
 pub use solver::Solver;
 pub use stochastic::{EarlyStopping, Sample, Schedule, Stochastic, Variant};
 pub(crate) use streaming::{PA_VARIANT, STREAM_AVERAGE, STREAM_BATCH, STREAM_C, STREAM_LAMBDA, STREAM_LOSS};
-pub(crate) use streaming::{STREAM_RATE, STREAM_RECALIBRATE, STREAM_RESERVOIR, STREAM_SCHEDULE};
+pub(crate) use streaming::{STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY};
+pub(crate) use streaming::{STREAM_RATE, STREAM_RECALIBRATE, STREAM_RESERVOIR, STREAM_SCALE, STREAM_SCHEDULE};
 
 use crate::data::Scale;
 use crate::kernel::KernelSettings;

@@ -475,4 +475,14 @@ pub const COMMON: &[Setting] = &[
         value: Value::Name(|| EarlyStopping::ALL.map(EarlyStopping::name).to_vec()),
         place: "stochastic.early-stopping",
     },
+    Setting {
+        name: "judge-every",
+        heading: STOCHASTIC,
+        aliases: &[],
+        help: "For ⟦early-stopping=validation⟧: judge the held-out data after every N rows or pairs, and not after passes \
+               only, so that training may end within the first one [default: after each pass]",
+        placeholder: "N",
+        value: Value::Whole(1, u64::MAX >> 1),
+        place: "stochastic.judge-every",
+    },
 ];

@@ -144,6 +144,9 @@ pub struct Stochastic {
     /// rows at the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_from: Option<u64>,
+    /// Judge after this many examples, and not at the end of each pass only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge_every: Option<u64>,
     /// For a stream: the number of steps after which the first rate is found anew; by default it is found once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recalibrate: Option<u64>,
@@ -162,6 +165,7 @@ impl Default for Stochastic {
             reservoir: None,
             average_from: None,
             recalibrate: None,
+            judge_every: None,
         }
     }
 }
@@ -180,6 +184,7 @@ impl Stochastic {
             (self.reservoir.is_some(), "reservoir"),
             (self.average_from.is_some(), "average-from"),
             (self.recalibrate.is_some(), "recalibrate"),
+            (self.judge_every.is_some(), "judge-every"),
         ];
         set.into_iter().filter_map(|(set, name)| set.then_some(name)).collect()
     }

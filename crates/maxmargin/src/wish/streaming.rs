@@ -1,6 +1,7 @@
 //! The settings that tasks share when they learn from a stream.
 
-use super::{LEARNING, Range, STOCHASTIC, Schedule, Setting, Value, Variant};
+use super::{EarlyStopping, LEARNING, Range, STOCHASTIC, Schedule, Setting, Value, Variant};
+use crate::data::Scale;
 use crate::loss::Loss;
 
 /// What a missed margin costs.
@@ -117,4 +118,40 @@ pub(crate) const STREAM_AVERAGE: Setting = Setting {
     placeholder: "N",
     value: Value::Whole(0, 1 << 53),
     place: "stochastic.average-from",
+};
+
+/// Scaling by the rows so far.
+pub(crate) const STREAM_SCALE: Setting = Setting {
+    name: "scale",
+    heading: LEARNING,
+    aliases: &[],
+    help: "standard divides every feature by its standard deviation over the rows so far, and subtracts its mean from rows of \
+           tables, but not from sparse rows; the model keeps the scaling [default: none]",
+    placeholder: "",
+    value: Value::Name(|| [Scale::None, Scale::Standard].map(Scale::name).to_vec()),
+    place: "scale",
+};
+
+/// When reading ends.
+pub(crate) const STREAM_EARLY_STOPPING: Setting = Setting {
+    name: "early-stopping",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "validation ends the stream when it does not get better any more: at the third judgement in a row that is no \
+           better than the best one, by ⟦validation⟧, or else by the mean loss of the examples since the last judgement, \
+           each predicted before it is learned from [default: none]",
+    placeholder: "",
+    value: Value::Name(|| EarlyStopping::ALL.map(EarlyStopping::name).to_vec()),
+    place: "stochastic.early-stopping",
+};
+
+/// How often that is found out.
+pub(crate) const STREAM_JUDGE_EVERY: Setting = Setting {
+    name: "judge-every",
+    heading: STOCHASTIC,
+    aliases: &[],
+    help: "Examples between two judgements of ⟦early-stopping=validation⟧ [default: 10000]",
+    placeholder: "N",
+    value: Value::Whole(1, u64::MAX >> 1),
+    place: "stochastic.judge-every",
 };

@@ -37,6 +37,7 @@ pub const NAMES: &[&str] = &[
     "form",
     "gamma",
     "intercept",
+    "judge-every",
     "kappa",
     "kernel",
     "kernel-cache",
@@ -78,6 +79,7 @@ pub const NAMES: &[&str] = &[
     "tolerance",
     // Reading data.
     "group",
+    "hash",
     "id",
     "ignore",
     "index-base",

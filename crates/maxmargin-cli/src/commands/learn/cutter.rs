@@ -15,7 +15,7 @@ pub(super) struct Cutter {
 }
 
 /// Number of pairs, or of lists if examples are lists, or of rows.
-fn examples(data: &Dataset, lists: bool) -> usize {
+pub(super) fn examples(data: &Dataset, lists: bool) -> usize {
     match (data.pairs(), data.groups()) {
         (Some(pairs), _) => pairs.len(),
         (None, Some(groups)) if lists => groups.len(),

@@ -5,22 +5,25 @@
 
 mod cutter;
 mod feature_names;
+mod held_out;
 mod reading;
 mod report;
+mod share;
 
 use crate::args::{Every, LearnArguments};
 use crate::console::Console;
 use crate::for_task::ForTask;
 use crate::format;
 use crate::loading::{describe, ensure_apart, say_notes};
-use cutter::{Cutter, check_lists};
+use cutter::{Cutter, check_lists, examples};
 use feature_names::FeatureNames;
+use held_out::{HeldOut, held_out};
 use maxmargin::data::Dataset;
 use maxmargin::error::{Code, Error, Result};
 use maxmargin::model::Model;
 use maxmargin::run::Cancel;
 use maxmargin::settings::{Input, Settings};
-use maxmargin::stream::{Learner, learner};
+use maxmargin::stream::{Learner, judged_learner, learner};
 use maxmargin_io::atomic::ensure_writable;
 use maxmargin_io::{
     BadRows, Pairing, ReadOptions, Reading, load_items, load_model, pair_options, save_model, scoring_options,
@@ -28,6 +31,7 @@ use maxmargin_io::{
 use reading::{Message, read_ahead};
 use report::Lines;
 use serde_json::json;
+use share::Share;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -42,12 +46,17 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
     // A model made by `learn` keeps its settings; flags override them.
     let kept = from.as_ref().filter(|model| model.online.is_some()).map(|model| &model.settings);
     let settings = Settings::streamed(command.task, &command.chosen, kept)?;
-    let learner = learner(&settings, from.as_ref()).map_err(|error| match &arguments.from {
+    let named = |error: Error| match &arguments.from {
         Some(file) => error.in_file(file),
         None => error,
-    })?;
+    };
+    if arguments.validation.is_none() {
+        // Refused before anything is read.
+        learner(&settings, from.as_ref()).map_err(named)?;
+    }
     ensure_writable(Path::new(&arguments.output))?;
-    let inputs: Vec<&str> = std::iter::once(arguments.file.as_str()).chain(arguments.items.as_deref()).collect();
+    let others = arguments.items.as_deref().into_iter().chain(arguments.validation.as_deref());
+    let inputs: Vec<&str> = std::iter::once(arguments.file.as_str()).chain(others).collect();
     ensure_apart(&arguments.output, &inputs)?;
     if arguments.file == "-" && arguments.items.as_deref() == Some("-") {
         return Err(Error::new(Code::Usage, "pairs and items cannot both come from standard input")
@@ -76,6 +85,14 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         )
         .help("leave ⟦items⟧ out, or use `learn rank` or `learn compare`"));
     }
+    let one_group = read.one_group;
+    let held_out = held_out(arguments, &settings, &mut options, (pairs, one_group), console)?;
+    let (judge, metric) = held_out.map(|HeldOut { judge, metric }| (judge, metric)).unzip();
+    let learner = match judge {
+        Some(judge) => judged_learner(&settings, from.as_ref(), Some(judge)),
+        None => learner(&settings, from.as_ref()),
+    };
+    let learner = learner.map_err(named)?;
     options.steady = !pairs;
     options.follow = arguments.follow;
     options.live = arguments.follow || arguments.file == "-";
@@ -107,6 +124,8 @@ pub(crate) fn run(command: &ForTask<LearnArguments>, console: &Console, cancel: 
         snapshot: None,
         saved: (Instant::now(), 0),
         bad_rows,
+        metric,
+        share: Share::default(),
         cutter: Cutter { items: arguments.items.is_some(), ..Cutter::default() },
         lists: input == Input::Ranked,
     };
@@ -142,6 +161,10 @@ struct Stream<'a> {
     /// The time and the number of examples of the last one.
     saved: (Instant, u64),
     bad_rows: Option<BadRows>,
+    /// The metric of held-out data.
+    metric: Option<String>,
+    /// How much of the file was used.
+    share: Share,
     /// Examples that were not learned from yet.
     cutter: Cutter,
     /// Whether examples are whole lists, unless they are pairs.
@@ -170,8 +193,13 @@ impl Stream<'_> {
     /// Learns until the stream ends or is cancelled. Returns whether it was cancelled.
     fn follow(&mut self, blocks: &Receiver<Message>, cancel: &Cancel) -> Result<bool> {
         loop {
+            // Nothing after this is read.
+            if self.has_stopped() {
+                return Ok(false);
+            }
             match blocks.recv_timeout(Duration::from_millis(50)) {
-                Ok(Message::Block(data, own, base)) => {
+                Ok(Message::Block(data, own, base, place)) => {
+                    self.share.read(examples(&data, self.lists), place);
                     self.reading.index_base = base.or(self.reading.index_base);
                     self.take(*data, own, cancel)?;
                 }
@@ -234,13 +262,14 @@ impl Stream<'_> {
             let ready = self.cutter.ready(self.lists, ended);
             let whole = if ended { ready } else { ready / size * size };
             let waiting = !ended && self.skipped >= self.arguments.skip && self.learner.wanted() > ready;
-            if whole == 0 || waiting || cancel.is_raised() {
+            if whole == 0 || waiting || cancel.is_raised() || self.has_stopped() {
                 return Ok(());
             }
             let unwanted = self.skip(ready);
             if unwanted > 0 {
                 self.cutter.joined(self.lists)?;
                 self.cutter.advance(unwanted, self.lists);
+                self.share.used(unwanted);
                 continue;
             }
             let turn = self.turn(size).min(whole);
@@ -248,12 +277,18 @@ impl Stream<'_> {
             let examples = rest.start..rest.start + turn;
             self.learner.learn(data, examples).map_err(|error| error.in_file(&self.arguments.file))?;
             self.cutter.advance(turn, self.lists);
+            self.share.used(turn);
             if self.snapshot.is_some_and(|at| self.learner.seen() >= at) {
                 self.save()?;
             }
             self.save_in_time()?;
             self.lines.print(&*self.learner);
         }
+    }
+
+    /// Whether the learner stopped before the end of the stream.
+    fn has_stopped(&self) -> bool {
+        self.learner.judged().is_some_and(|judged| judged.stopped)
     }
 
     /// Saves the model if the time for it has come and there is something new.
@@ -312,6 +347,8 @@ impl Stream<'_> {
         if let (Some(file), true) = (&self.arguments.skip_bad, bad > 0) {
             self.console.say(&format!("   {} left out: see {file}", format::counted(bad, "bad row", "bad rows")));
         }
+        let stopped = report::stopping(learner, self.metric.as_deref(), self.share.of_file(), &self.arguments.file);
+        stopped.into_iter().for_each(|sentence| self.console.say(&sentence));
         report::advice(learner).into_iter().for_each(|advice| self.console.say(advice));
         self.console.say(&format!(
             "wrote {output}: {} · {} · {}",
@@ -326,6 +363,8 @@ impl Stream<'_> {
             object.insert("skipped".to_string(), json!(self.skipped));
             object.insert("bad".to_string(), json!(bad));
             object.insert("interrupted".to_string(), json!(interrupted));
+            object.extend(report::judged(learner, self.metric.as_deref()));
+            object.insert("share".to_string(), json!(self.share.of_file()));
             object.insert("seconds".to_string(), json!(self.start.elapsed().as_secs_f64()));
             object.into()
         })

@@ -10,8 +10,9 @@ const BLOCK: usize = 64 << 10;
 
 /// What the reader says.
 pub(super) enum Message {
-    /// Examples, whether they are pairs of items that are each their own feature, and the index base of svmlight text.
-    Block(Box<Dataset>, bool, Option<u8>),
+    /// Examples, whether they are pairs of items that are each their own feature, the index base of svmlight text, and how
+    /// much of the file was used for all examples so far, with its size.
+    Block(Box<Dataset>, bool, Option<u8>, Option<(u64, u64)>),
     /// The end of the stream.
     End(Facts),
     Failed(Error),
@@ -37,7 +38,7 @@ fn read_pairs(file: &str, options: &ReadOptions, sender: &SyncSender<Message>) -
     let mut own = None;
     while let Some(block) = blocks.next() {
         let own = *own.get_or_insert_with(|| blocks.items().is_some());
-        if sender.send(Message::Block(Box::new(block?), own, None)).is_err() {
+        if sender.send(Message::Block(Box::new(block?), own, None, None)).is_err() {
             return Ok(None);
         }
     }
@@ -49,7 +50,7 @@ fn read_rows(file: &str, options: &ReadOptions, sender: &SyncSender<Message>) ->
     let mut blocks = RowBlocks::open(file, options, BLOCK)?;
     while let Some(block) = blocks.next() {
         let base = blocks.facts().index_base;
-        if sender.send(Message::Block(Box::new(block?), false, base)).is_err() {
+        if sender.send(Message::Block(Box::new(block?), false, base, blocks.place())).is_err() {
             return Ok(None);
         }
     }

@@ -116,6 +116,38 @@ pub(super) fn summary(learner: &dyn Learner) -> String {
     )
 }
 
+/// How the stream was judged, if it may stop early: `stopped after 30,000 rows, 12 % of mails.txt: …`
+pub(super) fn stopping(learner: &dyn Learner, metric: Option<&str>, share: Option<f64>, file: &str) -> Option<String> {
+    let judged = learner.judged()?;
+    let (one, several) = learner.progress().unit;
+    let rows = |count: u64| format::counted(count, one, several);
+    let (Some((best, at)), Some(last)) = (judged.best, judged.last) else {
+        let every = rows(judged.every);
+        return Some(format!("never judged, since there were fewer than {every}: --judge-every sets their number"));
+    };
+    let (best, last) = (format::fixed(best, 4), format::fixed(last, 4));
+    let what = metric.map_or("mean loss".to_string(), |metric| format!("held-out {metric}"));
+    if !judged.stopped {
+        return Some(format!("read to the end: {what} {last}, best {best} after {}", rows(at)));
+    }
+    let read = share.map_or(String::new(), |share| format!(", {} % of {file}", format::significant(100.0 * share, 3)));
+    let seen = rows(learner.seen());
+    Some(format!("stopped after {seen}{read}: {what} {last} is the third no better than {best} after {}", rows(at)))
+}
+
+/// The same for `--json`.
+pub(super) fn judged(learner: &dyn Learner, metric: Option<&str>) -> Map<String, Json> {
+    let mut object = Map::new();
+    let Some(judged) = learner.judged() else { return object };
+    object.insert("stopped".to_string(), json!(judged.stopped));
+    object.insert("judged_by".to_string(), json!(metric.unwrap_or("loss")));
+    object.insert("judgements".to_string(), json!(judged.count));
+    object.insert("best".to_string(), json!(judged.best.map(|(best, _)| best)));
+    object.insert("best_at".to_string(), json!(judged.best.map(|(_, at)| at)));
+    object.insert("last".to_string(), json!(judged.last));
+    object
+}
+
 /// Advice for a stream that says too little.
 pub(super) fn advice(learner: &dyn Learner) -> Option<&'static str> {
     if let Some(aggression) = learner.progress().aggression {

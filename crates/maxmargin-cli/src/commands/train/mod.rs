@@ -46,7 +46,7 @@ use maxmargin_io::{
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
-use words::{how_solved, ranks_found, stop_name};
+use words::{how_solved, ranks_found, share, stop_name};
 
 pub(crate) fn run(command: &ForTask<TrainArguments>, console: &Console, cancel: &Cancel) -> Result<()> {
     let named = with_features_named(command)?;
@@ -516,6 +516,9 @@ impl Ended<'_> {
         });
         if let Some(rate) = self.trained.first_rate {
             object["rate"] = json!(rate);
+        }
+        if let Some(read) = self.trained.read {
+            object["read"] = json!({ "constraints": read.constraints, "share": share(read) });
         }
         if let Some(threshold) = model.decoder.threshold() {
             object["method"] = json!(settings.method().map(Method::name));

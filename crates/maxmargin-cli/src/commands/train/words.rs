@@ -6,7 +6,7 @@ use maxmargin::error::Result;
 use maxmargin::loss::Loss;
 use maxmargin::model::{Model, Scorer};
 use maxmargin::settings::{Input, Method, Regularisation, Settings, Solver};
-use maxmargin::solve::{EarlyStopping, Stop};
+use maxmargin::solve::{EarlyStopping, Read, Stop};
 use maxmargin::train::Trained;
 
 /// Why a run ended, for JSON.
@@ -109,10 +109,23 @@ fn no_gain(trained: &Trained, objective: &str) -> Verdict {
     (false, kept, Some(remedy.to_string()))
 }
 
+/// What was read as a share of a pass.
+pub(super) fn share(read: Read) -> f64 {
+    read.constraints as f64 / read.of.max(1) as f64
+}
+
 /// All passes were made, without a bound.
 fn finished(trained: &Trained, objective: &str) -> Verdict {
     let (settings, certificate) = (&trained.model.settings, &trained.model.certificate);
-    let passes = format::counted(certificate.passes, "pass", "passes");
+    let passes = match trained.read {
+        Some(read) => format!(
+            "{} of {}, {} % of a pass",
+            format::count(read.constraints),
+            format::counted(read.of, "constraint", "constraints"),
+            format::significant(100.0 * share(read), 3)
+        ),
+        None => format::counted(certificate.passes, "pass", "passes"),
+    };
     let how = match (trained.stop, settings.stochastic.early_stopping) {
         (Stop::EarlyStopped, _) => format!("stopped early, best on held-out data after {passes}"),
         (Stop::TimeLimit, _) => format!("stopped by --max-seconds after {passes}"),

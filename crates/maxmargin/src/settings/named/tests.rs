@@ -48,6 +48,10 @@ fn example(task: Task, name: &str) -> (Choice, Chosen) {
         "polish" => (Choice::Switch(true), alone()),
         "project" => (Choice::Switch(true), sgd()),
         "early-stopping" => (text("subsamples"), sgd()),
+        "judge-every" => {
+            let beside = chosen([("early-stopping", text("validation"))]);
+            (Choice::Whole(30), beside.into_iter().chain(sgd()).collect())
+        }
         "sample" => (text("queries"), sgd()),
         "intercept" if matches!(task, Task::Classify | Task::Multilabel) => (text("none"), alone()),
         "multilabel" => (text("one-vs-rest"), alone()),
@@ -132,6 +136,7 @@ fn every_setting_of_a_stream_is_set_by_its_name_and_changes_nothing_else() {
             // The solver decides whether c or lambda is used.
             "solver" => continue,
             "lambda" | "rate" => (Choice::Number(0.25), chosen([("solver", text("averaged-sgd"))])),
+            "judge-every" => (Choice::Whole(30), chosen([("early-stopping", text("validation"))])),
             name => (example(Task::Compare, name).0, Chosen::new()),
         };
         let before = Settings::streamed(Task::Compare, &beside, None).expect("a stream");

@@ -569,6 +569,7 @@ impl<'a, R: Rows, T: AgainstOwn> State<'a, R, T> {
             passes: pass,
             stop,
             first_rate: None,
+            read: None,
             kernel: None,
             trace: progress.trace,
         })

@@ -529,6 +529,7 @@ impl<'a, V: Element, T: AgainstOwn> State<'a, V, T> {
             passes: 0,
             stop,
             first_rate: None,
+            read: None,
             kernel: Some(kernel),
             trace: Vec::new(),
         })

@@ -204,6 +204,7 @@ impl CuttingPlane {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: None,
             trace: progress.trace,
         };

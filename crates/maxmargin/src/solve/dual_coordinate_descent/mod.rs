@@ -398,6 +398,7 @@ impl<'a, T: Independent, R: Rows> State<'a, T, R> {
             passes: pass,
             stop,
             first_rate: None,
+            read: None,
             kernel: None,
             trace: progress.trace,
         })

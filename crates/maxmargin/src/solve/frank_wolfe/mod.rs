@@ -259,6 +259,7 @@ impl BlockFrankWolfe {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: None,
             trace: progress.trace,
         };

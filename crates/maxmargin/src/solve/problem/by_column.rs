@@ -436,7 +436,19 @@ impl Problem for ByColumn {
             Some(_) => Witness::Columns(witnesses),
             None => Witness::Weights,
         };
-        Ok(Solution { weights, thresholds, objective, lower_bound, witness, passes, stop, first_rate, kernel, trace })
+        Ok(Solution {
+            weights,
+            thresholds,
+            objective,
+            lower_bound,
+            witness,
+            passes,
+            stop,
+            first_rate,
+            read: None,
+            kernel,
+            trace,
+        })
     }
 
     fn certify(&self, stated: &Stated<'_>, design: &Design, settings: &Settings, cancel: &Cancel) -> Result<Values> {

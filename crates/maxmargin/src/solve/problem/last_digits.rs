@@ -165,7 +165,7 @@ pub(super) fn tell(run: &mut Run<'_>, solution: &Solution) {
 pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64, began: Instant) -> Solution {
     // Rounding can lift a bound above the objective.
     better.lower_bound = better.lower_bound.map(|bound| bound.min(better.objective));
-    let Solution { passes, stop, first_rate, mut trace, .. } = before;
+    let Solution { passes, stop, first_rate, read, mut trace, .. } = before;
     let passes = passes + better.passes;
     if let Some(&last) = trace.last() {
         let (objective, lower_bound) = (better.objective, better.lower_bound);
@@ -179,7 +179,7 @@ pub(super) fn joined(before: Solution, mut better: Solution, tolerance: f64, beg
     }
     let within = better.gap().is_some_and(|gap| gap <= tolerance);
     let stop = if within { Stop::Converged } else { stop };
-    Solution { passes, stop, first_rate, trace, ..better }
+    Solution { passes, stop, first_rate, read, trace, ..better }
 }
 
 /// Solutions of tasks without a dual variable for each row are continued to the limit of double precision if they are
@@ -388,6 +388,7 @@ impl<T: Independent + Roundable> Over<'_, T> {
             passes,
             stop: Stop::Converged,
             first_rate: None,
+            read: None,
             kernel: None,
             trace: Vec::new(),
         }))

@@ -72,6 +72,7 @@ pub(super) fn descend(
         passes,
         stop,
         first_rate: stochastic.rate,
+        read: None,
         kernel: Some(ThroughKernel {
             reached: Vec::new(),
             common_margin: None,

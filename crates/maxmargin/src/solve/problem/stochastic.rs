@@ -24,6 +24,7 @@ pub(crate) fn descent(settings: &Settings, solver: Solver, rule: Intercept) -> S
         seed: settings.seed,
         intercept: rule,
         keep_last: false,
+        judge_every: stochastic.judge_every,
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) use expansion::{KernelDescent, KernelRows, KernelSum};
 pub(crate) use pairs::ByPair;
 
 use super::scaled_rows::ScaledRows;
-use super::{Progress, Solution, Stop, TracePoint, Witness};
+use super::{Progress, Read, Solution, Stop, TracePoint, Witness};
 use crate::data::{Design, Rows, with_rows};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
@@ -95,6 +95,8 @@ pub(crate) struct StochasticDescent {
     pub(crate) intercept: Intercept,
     /// Return the last point instead of the best one seen.
     pub(crate) keep_last: bool,
+    /// Constraints between two judgements of a referee, in place of a pass.
+    pub(crate) judge_every: Option<u64>,
 }
 
 /// Constraints are drawn at least this far ahead of their step, so that their rows are in the cache by then.
@@ -139,7 +141,9 @@ impl StochasticDescent {
             Stepping::AveragedSgd => {
                 // The first pass leads to where averages make sense. If there is only one pass, its first half does.
                 let steps = draws.count().div_ceil(self.batch.max(1)) as u64;
-                Averaging::From(if self.passes > 1 { steps } else { steps / 2 })
+                // Where rows are judged before the end of the pass, half of what is judged first does.
+                let judged = self.judge_every.map(|every| every.div_ceil(self.batch.max(1) as u64).min(steps) / 2);
+                Averaging::From(judged.unwrap_or(if self.passes > 1 { steps } else { steps / 2 }))
             }
         };
         let mut looped = Loop::new(self, problem, rate, averaging);
@@ -169,7 +173,8 @@ impl StochasticDescent {
         let iterate = Iterate::new(rows, self.intercept, self.project);
         let zero = Point::zero(problem, design, self.intercept);
         let cancel = progress.cancel;
-        let mut steps = Steps { looped, iterate, draws, problem, intercept: self.intercept, cancel };
+        let (intercept, made) = (self.intercept, Made::default());
+        let mut steps = Steps { looped, iterate, draws, problem, intercept, cancel, made };
         let driven = self.drive(&mut steps, zero, referee, &mut progress)?;
         Ok(driven.solution(rate, progress.trace))
     }
@@ -183,20 +188,27 @@ impl StochasticDescent {
         progress: &mut Progress<'_>,
     ) -> Result<Driven> {
         let mut patience = Patience::new();
-        let mut best: Option<Point> = None;
-        let (mut pass, mut next_check) = (0, 1);
+        let mut best: Option<(Point, Made)> = None;
+        // With a referee, a round may be less than a pass.
+        let every = self.judge_every.filter(|_| referee.is_some());
+        let (mut round, mut next_check, mut made) = (0, 1, Made::default());
         let stop = loop {
-            if pass < self.passes && !steps.pass()? {
-                break Stop::Cancelled;
+            if made.passes < self.passes {
+                match steps.part(every)? {
+                    None => break Stop::Cancelled,
+                    Some(now) => made = now,
+                }
+            } else {
+                made.passes = self.passes;
             }
-            pass = (pass + 1).min(self.passes);
-            let last = pass >= self.passes;
+            round += 1;
+            let last = made.passes >= self.passes;
             // Evaluating all data costs about half a pass, so it is done less and less often, unless a referee judges
-            // every pass.
-            if pass < next_check && !last && referee.is_none() {
+            // every round.
+            if round < next_check && !last && referee.is_none() {
                 continue;
             }
-            next_check = pass + 1 + pass / 4;
+            next_check = round + 1 + round / 4;
             let point = steps.point();
             if progress.cancelled() {
                 break Stop::Cancelled;
@@ -207,17 +219,17 @@ impl StochasticDescent {
                 (None, _) => point.objective,
                 (Some(referee), value) => referee.loss(value),
             };
-            let improves = patience.improves(pass, criterion) || (self.keep_last && referee.is_none());
+            let improves = patience.improves(round, criterion) || (self.keep_last && referee.is_none());
             // With a referee, report the point that was judged; otherwise the best one.
-            let shown = best.as_ref().filter(|_| !improves && referee.is_none()).unwrap_or(&point);
-            let ended = progress.report_judged(pass, shown.objective, &shown.weights, &shown.thresholds, held_out);
+            let shown = best.as_ref().filter(|_| !improves && referee.is_none()).map_or(&point, |(point, _)| point);
+            let ended = progress.report_judged(round, shown.objective, &shown.weights, &shown.thresholds, held_out);
             if improves {
-                best = Some(point);
+                best = Some((point, made));
             }
             if ended {
                 break Stop::Cancelled;
             }
-            if referee.is_some() && patience.is_over(pass) && !last {
+            if referee.is_some() && patience.is_over(round) && !last {
                 break Stop::EarlyStopped;
             }
             if last {
@@ -229,23 +241,43 @@ impl StochasticDescent {
             progress.cancel.check()?;
         }
         // A referee may prefer a point with a larger objective.
-        let gained = |point: &Point| referee.is_some() || point.objective < zero.objective;
-        let (point, stop) = match best.filter(gained) {
-            Some(best) => (best, stop),
-            None => (zero, if stop == Stop::Finished { Stop::NoGain } else { stop }),
+        let gained = |(point, _): &(Point, Made)| referee.is_some() || point.objective < zero.objective;
+        let (point, stop, judged) = match best.filter(gained) {
+            Some((best, judged)) => (best, stop, judged),
+            None => (zero, if stop == Stop::Finished { Stop::NoGain } else { stop }, made),
         };
-        // With a referee, the number of passes that led to the model; otherwise all passes made.
-        let passes = if referee.is_some() { patience.best_pass() } else { pass };
-        Ok(Driven { point, passes, stop })
+        // With a referee, the passes that led to the model; otherwise all passes made.
+        let Made { passes, begun } = if referee.is_some() { judged } else { made };
+        let read = every.map(|_| Read { constraints: judged.constraints(steps.count()), of: steps.count() });
+        Ok(Driven { point, passes: passes + u64::from(begun > 0), stop, read })
     }
 }
 
 /// Passes over random steps, and the point that they lead to.
 trait Passing {
-    /// Makes a pass. Returns false after a cancel.
-    fn pass(&mut self) -> Result<bool>;
+    /// Makes the next part of a pass, of about this many constraints, or the rest of it. Returns how much was made in all, or
+    /// none after a cancel.
+    fn part(&mut self, size: Option<u64>) -> Result<Option<Made>>;
+    /// Number of constraints of a pass.
+    fn count(&self) -> u64;
     /// The current point with its objective.
     fn point(&mut self) -> Result<Point>;
+}
+
+/// How much was made.
+#[derive(Clone, Copy, Debug, Default)]
+struct Made {
+    /// Whole passes.
+    passes: u64,
+    /// Constraints of the pass that has begun.
+    begun: u64,
+}
+
+impl Made {
+    /// All constraints, for passes of this many.
+    fn constraints(self, count: u64) -> u64 {
+        self.passes.saturating_mul(count).saturating_add(self.begun)
+    }
 }
 
 /// What passes led to.
@@ -253,12 +285,13 @@ struct Driven {
     point: Point,
     passes: u64,
     stop: Stop,
+    read: Option<Read>,
 }
 
 impl Driven {
     /// The solution, given the first rate and the history.
     fn solution(self, first_rate: Option<f64>, trace: Vec<TracePoint>) -> Solution {
-        let Driven { point: Point { weights, thresholds, objective }, passes, stop } = self;
+        let Driven { point: Point { weights, thresholds, objective }, passes, stop, read } = self;
         Solution {
             weights,
             thresholds,
@@ -268,6 +301,7 @@ impl Driven {
             passes,
             stop,
             first_rate,
+            read,
             kernel: None,
             trace,
         }
@@ -282,16 +316,26 @@ struct Steps<'a, R> {
     problem: &'a dyn Sampled,
     intercept: Intercept,
     cancel: &'a Cancel,
+    made: Made,
 }
 
 impl<R: Rows> Passing for Steps<'_, R> {
-    fn pass(&mut self) -> Result<bool> {
+    fn part(&mut self, size: Option<u64>) -> Result<Option<Made>> {
         let cancel = self.cancel;
-        let whole = self.looped.pass(&mut self.iterate, &mut *self.draws, &|| cancel.is_raised());
-        if whole {
+        let size = size.map_or(usize::MAX, |size| usize::try_from(size).unwrap_or(usize::MAX));
+        let Some(taken) = self.looped.part(&mut self.iterate, &mut *self.draws, size, &|| cancel.is_raised()) else {
+            return Ok(None);
+        };
+        self.made.begun += taken as u64;
+        if !self.looped.is_within() {
             self.iterate.refresh();
+            self.made = Made { passes: self.made.passes + 1, begun: 0 };
         }
-        Ok(whole)
+        Ok(Some(self.made))
+    }
+
+    fn count(&self) -> u64 {
+        self.draws.count() as u64
     }
 
     fn point(&mut self) -> Result<Point> {
@@ -350,6 +394,10 @@ struct Loop {
     radius: Option<f64>,
     /// Steps made.
     t: u64,
+    /// Constraints of this pass that are drawn and had no step.
+    queue: VecDeque<Constraint>,
+    /// Constraints of this pass that are not drawn.
+    left: usize,
 }
 
 impl Loop {
@@ -366,6 +414,8 @@ impl Loop {
             batch: settings.batch.max(1),
             radius: settings.project.then(|| lambda.sqrt().recip()),
             t: 0,
+            queue: VecDeque::new(),
+            left: 0,
         }
     }
 
@@ -376,30 +426,52 @@ impl Loop {
         draws: &mut dyn Draw,
         cancelled: &dyn Fn() -> bool,
     ) -> bool {
-        draws.start();
-        let count = draws.count();
-        let (mut left, mut poll_at) = (count, count);
-        let mut queue: VecDeque<Constraint> = VecDeque::with_capacity(self.batch.min(count) + AHEAD + AT_A_TIME);
+        self.part(iterate, draws, usize::MAX, cancelled).is_some()
+    }
+
+    /// Whether a pass has begun and not ended.
+    fn is_within(&self) -> bool {
+        self.left > 0 || !self.queue.is_empty()
+    }
+
+    /// The next constraints of a pass, at least this many, or all that are left of it. Returns their number, or none after a
+    /// cancel.
+    fn part<R: Rows>(
+        &mut self,
+        iterate: &mut Iterate<'_, R>,
+        draws: &mut dyn Draw,
+        size: usize,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Option<usize> {
+        if !self.is_within() {
+            draws.start();
+            self.left = draws.count();
+        }
+        let (count, mut poll_at, mut taken) = (draws.count(), self.left, 0);
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.reserve((self.batch.min(count) + AHEAD + AT_A_TIME).saturating_sub(queue.len()));
         let mut steps: Vec<(Constraint, f64)> = Vec::with_capacity(self.batch.min(count));
         loop {
             if queue.len() < self.batch + AHEAD {
-                let drawn = (self.batch + AHEAD + AT_A_TIME - queue.len()).min(left);
+                let drawn = (self.batch + AHEAD + AT_A_TIME - queue.len()).min(self.left);
                 let before = queue.len();
                 queue.extend((0..drawn).map(|_| draws.next()));
                 queue.range(before..).for_each(|c| iterate.prefetch(c));
-                left -= drawn;
+                self.left -= drawn;
             }
-            if left <= poll_at {
+            if self.left <= poll_at {
                 if cancelled() {
-                    return false;
+                    return None;
                 }
                 draws.moved();
-                poll_at = left.saturating_sub(POLL);
+                poll_at = self.left.saturating_sub(POLL);
             }
             let batch = self.batch.min(queue.len());
-            if batch == 0 {
-                return true;
+            if batch == 0 || taken >= size {
+                self.queue = queue;
+                return Some(taken);
             }
+            taken += batch;
             let rate = self.rates.at(self.t);
             let share = 1.0 / batch as f64;
             steps.clear();
@@ -446,6 +518,7 @@ pub(crate) fn quick_start(task: &Ranking, design: &Design, seed: u64, pairs: usi
         seed,
         intercept: Intercept::None,
         keep_last: true,
+        judge_every: None,
     };
     let problem = ByPair::new(task, Loss::SquaredHinge, Sample::Pairs, Some(pairs.max(1)));
     let mut draws = problem.draws(design, seed, 0);

@@ -18,7 +18,7 @@
 //! Shrinking multiplies no weight: it raises a divisor, and averages are kept as in [`super::iterate`]. Cost of a pass: a
 //! search for each example, and three walks over its features. It proves no bound.
 
-use super::{Passing, Point, Referee, Stepping, StochasticDescent, thrown};
+use super::{Made, Passing, Point, Referee, Stepping, StochasticDescent, thrown};
 use crate::data::{Design, with_rows};
 use crate::error::Result;
 use crate::parallel::{self, Spare};
@@ -270,7 +270,8 @@ impl StochasticDescent {
             Stepping::Pegasos => Averaging::Rising,
             Stepping::AveragedSgd => {
                 let steps = counting.len().div_ceil(self.batch.max(1)) as u64;
-                Averaging::From(if self.passes > 1 { steps } else { steps / 2 })
+                let judged = self.judge_every.map(|every| every.div_ceil(self.batch.max(1) as u64).min(steps) / 2);
+                Averaging::From(judged.unwrap_or(if self.passes > 1 { steps } else { steps / 2 }))
             }
         };
         let mut steps = Steps {
@@ -280,6 +281,7 @@ impl StochasticDescent {
             order: counting.to_vec(),
             random: Random::new(self.seed, ORDER, 0),
             cancel,
+            made: Made::default(),
         };
         let driven = self.drive(&mut steps, zero, referee, &mut progress)?;
         if let Some((calls, seconds)) = fixed.task.searches() {
@@ -384,14 +386,29 @@ struct Steps<'a> {
     order: Vec<usize>,
     random: Random,
     cancel: &'a Cancel,
+    made: Made,
 }
 
 impl Passing for Steps<'_> {
-    fn pass(&mut self) -> Result<bool> {
-        self.random.shuffle(&mut self.order);
-        self.looped.pass(self.fixed, &self.order, self.cancel)?;
-        self.looped.iterate.refresh(self.fixed.space);
-        Ok(!self.cancel.is_raised())
+    fn part(&mut self, size: Option<u64>) -> Result<Option<Made>> {
+        let begun = self.made.begun as usize;
+        if begun == 0 {
+            self.random.shuffle(&mut self.order);
+        }
+        let batch = self.looped.batch as u64;
+        let size = size.map_or(u64::MAX, |size| size.checked_next_multiple_of(batch).unwrap_or(u64::MAX));
+        let end = begun.saturating_add(usize::try_from(size).unwrap_or(usize::MAX)).min(self.order.len());
+        self.looped.pass(self.fixed, &self.order[begun..end], self.cancel)?;
+        self.made.begun = end as u64;
+        if end == self.order.len() {
+            self.looped.iterate.refresh(self.fixed.space);
+            self.made = Made { passes: self.made.passes + 1, begun: 0 };
+        }
+        Ok(Some(self.made).filter(|_| !self.cancel.is_raised()))
+    }
+
+    fn count(&self) -> u64 {
+        self.order.len() as u64
     }
 
     fn point(&mut self) -> Result<Point> {

@@ -53,6 +53,7 @@ fn descent(method: Stepping) -> StochasticDescent {
         seed: 9,
         intercept: Intercept::None,
         keep_last: true,
+        judge_every: None,
     }
 }
 
@@ -351,4 +352,58 @@ fn a_run_that_is_cancelled_in_its_first_pass_has_nothing_to_keep() {
     let problem = ByRow::new(&task).expect("few rows");
     let error = settings.solve(&problem, &design, None, &mut Silent, &cancel).expect_err("cancelled");
     assert_eq!(error.code(), Code::Interrupted);
+}
+
+#[test]
+fn parts_of_a_pass_take_the_steps_of_the_pass() {
+    let data = made(700, false, false);
+    let design = design(&data, Scale::None);
+    let task = binary(&data, Loss::Hinge, 0.1, Intercept::Free);
+    let problem = ByRow::new(&task).expect("few rows");
+    for (batch, every) in [(1, 1), (1, 100), (3, 100), (1, 10_000)] {
+        let whole = StochasticDescent { batch, intercept: Intercept::Free, ..descent(Stepping::Sgd) };
+        let parts = StochasticDescent { judge_every: Some(every), ..whole.clone() };
+        // It gets better at every judgement, so that the last point is kept.
+        let judged = std::cell::Cell::new(0.0);
+        let measure = |_: &[f64], _: &[f64]| {
+            judged.set(judged.get() + 1.0);
+            Some(judged.get())
+        };
+        let referee = Referee { measure: &measure, higher_is_better: true };
+        let solve = |settings: &StochasticDescent, referee: Option<&Referee<'_>>| {
+            settings.solve(&problem, &design, referee, &mut Silent, &Cancel::new()).expect("finite")
+        };
+        let plain = solve(&whole, Some(&referee));
+        judged.set(0.0);
+        let found = solve(&parts, Some(&referee));
+        assert_eq!(plain.weights, found.weights, "{batch}, {every}");
+        assert_eq!((found.passes, found.stop), (3, Stop::Finished));
+        let count = problem.draws(&design, 0, 0).count() as u64;
+        assert_eq!(found.read, Some(Read { constraints: 3 * count, of: count }));
+        let parts = count.div_ceil(every.next_multiple_of(batch as u64).min(count));
+        assert_eq!(judged.get(), 3.0 * parts as f64);
+        assert_eq!(plain.read, None);
+    }
+}
+
+#[test]
+fn a_run_may_end_within_its_first_pass() {
+    let data = made(700, false, false);
+    let design = design(&data, Scale::None);
+    let task = binary(&data, Loss::Hinge, 0.1, Intercept::None);
+    let problem = ByRow::new(&task).expect("few rows");
+    for method in [Stepping::Sgd, Stepping::AveragedSgd, Stepping::Pegasos] {
+        // Judgements get better twice, and then worse.
+        let count = std::cell::Cell::new(0);
+        let measure = |_: &[f64], _: &[f64]| {
+            count.set(count.get() + 1);
+            Some(f64::from([3, 2, 4, 5, 6, 7][count.get() - 1]))
+        };
+        let referee = Referee { measure: &measure, higher_is_better: false };
+        let settings = StochasticDescent { judge_every: Some(50), ..descent(method) };
+        let found = settings.solve(&problem, &design, Some(&referee), &mut Silent, &Cancel::new()).expect("finite");
+        assert_eq!((count.get(), found.stop), (5, Stop::EarlyStopped), "{method:?}");
+        let all = problem.draws(&design, 0, 0).count() as u64;
+        assert_eq!((found.read, found.passes), (Some(Read { constraints: 100, of: all }), 1));
+    }
 }

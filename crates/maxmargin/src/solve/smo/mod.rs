@@ -139,8 +139,7 @@ impl Smo {
             // Steps keep the sums of the groups, so these must be right from the start.
             (Form::Nu, _) => state.begin(&first_shares(task, self.intercept)?, cancel)?,
         }
-        let mut passes = 0;
-        let (mut best_violation, mut best_dual, mut idle) = (f64::INFINITY, f64::NEG_INFINITY, 0);
+        let (mut passes, mut best_violation, mut best_dual, mut idle) = (0, f64::INFINITY, f64::NEG_INFINITY, 0);
         let stop = loop {
             progress.check_wanted()?;
             let selection = state.selection();
@@ -237,6 +236,7 @@ impl Smo {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: Some(kernel),
             trace: progress.trace,
         })
@@ -280,6 +280,7 @@ impl Smo {
             passes,
             stop,
             first_rate: None,
+            read: None,
             kernel: Some(kernel),
             trace,
         }

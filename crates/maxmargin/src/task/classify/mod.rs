@@ -21,8 +21,9 @@ use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::structured::ClassMeasure;
 use crate::wish::{
-    Intercept, LEARNING, PA_VARIANT, Regularisation, STREAM_AVERAGE, STREAM_BATCH, STREAM_C, STREAM_LAMBDA,
-    STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_RESERVOIR, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
+    Intercept, LEARNING, PA_VARIANT, Regularisation, STREAM_AVERAGE, STREAM_BATCH, STREAM_C, STREAM_EARLY_STOPPING,
+    STREAM_JUDGE_EVERY, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_RESERVOIR, STREAM_SCALE,
+    STREAM_SCHEDULE, Setting, Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -262,7 +263,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 };
 
 /// The settings for learning classes from a stream.
-const STREAMED: [Setting; 16] = [
+const STREAMED: [Setting; 19] = [
     Setting {
         name: "solver",
         heading: LEARNING,
@@ -304,6 +305,9 @@ const STREAMED: [Setting; 16] = [
     PA_VARIANT,
     STREAM_RESERVOIR,
     STREAM_AVERAGE,
+    STREAM_SCALE,
+    STREAM_EARLY_STOPPING,
+    STREAM_JUDGE_EVERY,
 ];
 
 impl ClassifySettings {

@@ -7,7 +7,10 @@ use crate::kernel::KernelSettings;
 use crate::loss::Loss;
 use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs, as_for_pairs};
 use crate::task::{Abilities, Input, Profile, is_default};
-use crate::wish::{Intercept, LEARNING, Range, Regularisation, Setting, Solver, Value, Wish};
+use crate::wish::{
+    Intercept, LEARNING, Range, Regularisation, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY, STREAM_SCALE, Setting,
+    Solver, Value, Wish,
+};
 use serde::{Deserialize, Serialize};
 
 /// How to learn from comparisons.
@@ -152,7 +155,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 };
 
 /// The settings for learning comparisons from a stream.
-const STREAMED: [Setting; 6] = [
+const STREAMED: [Setting; 9] = [
     Setting {
         name: "solver",
         heading: LEARNING,
@@ -209,6 +212,9 @@ const STREAMED: [Setting; 6] = [
         value: Value::Number(Range::Positive),
         place: "stochastic.rate",
     },
+    STREAM_SCALE,
+    STREAM_EARLY_STOPPING,
+    STREAM_JUDGE_EVERY,
 ];
 
 impl CompareSettings {

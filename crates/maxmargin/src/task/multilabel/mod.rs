@@ -13,7 +13,10 @@ use crate::certificate::Decoder;
 use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
-use crate::wish::{Intercept, LEARNING, Range, Regularisation, Setting, Solver, Value, Wish};
+use crate::wish::{
+    Intercept, LEARNING, Range, Regularisation, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY, STREAM_SCALE, Setting,
+    Solver, Value, Wish,
+};
 use serde::{Deserialize, Serialize};
 
 /// How labels are told apart.
@@ -105,7 +108,7 @@ pub(super) const PROFILE: Profile = Profile {
         },
         INTERCEPT,
     ],
-    without: &["nu", "margin", "budget", "schedule", "rate", "batch", "project", "early-stopping"],
+    without: &["nu", "margin", "budget", "schedule", "rate", "batch", "project", "early-stopping", "judge-every"],
     loss: Loss::Logistic,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,
@@ -125,7 +128,7 @@ const INTERCEPT: Setting = Setting {
 };
 
 /// The settings for learning label sets from a stream.
-const STREAMED: [Setting; 4] = [
+const STREAMED: [Setting; 7] = [
     Setting {
         name: "solver",
         heading: LEARNING,
@@ -155,6 +158,9 @@ const STREAMED: [Setting; 4] = [
         value: Value::Name(|| SetStep::ALL.map(SetStep::name).to_vec()),
         place: "task.step",
     },
+    STREAM_SCALE,
+    STREAM_EARLY_STOPPING,
+    STREAM_JUDGE_EVERY,
 ];
 
 /// What the calibrated form offers to solvers.

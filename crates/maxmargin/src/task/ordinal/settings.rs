@@ -8,8 +8,8 @@ use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::wish::{
-    LEARNING, Regularisation, STREAM_BATCH, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE,
-    STREAM_SCHEDULE, Setting, Solver, Value, Wish,
+    LEARNING, Regularisation, STREAM_BATCH, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY, STREAM_LAMBDA, STREAM_LOSS,
+    STREAM_RATE, STREAM_RECALIBRATE, STREAM_SCALE, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
         WEIGHT_AS,
         PROBABILITY,
     ],
-    without: &["budget", "schedule", "rate", "batch", "project", "early-stopping", "nu"],
+    without: &["budget", "schedule", "rate", "batch", "project", "early-stopping", "judge-every", "nu"],
     loss: Loss::Hinge,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,
@@ -95,7 +95,7 @@ const FORM: Setting = Setting {
 };
 
 /// The settings for learning ratings from a stream.
-const STREAMED: [Setting; 10] = [
+const STREAMED: [Setting; 13] = [
     Setting {
         name: "solver",
         heading: LEARNING,
@@ -131,6 +131,9 @@ const STREAMED: [Setting; 10] = [
     STREAM_RATE,
     STREAM_RECALIBRATE,
     STREAM_BATCH,
+    STREAM_SCALE,
+    STREAM_EARLY_STOPPING,
+    STREAM_JUDGE_EVERY,
 ];
 
 impl OrdinalSettings {

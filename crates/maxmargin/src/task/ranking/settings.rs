@@ -7,8 +7,9 @@ use crate::structured::{OrderScore, RankMeasure};
 use crate::task::weight_as::{PAIR_WEIGHT_AS, WeightAs, as_for_pairs};
 use crate::task::{Abilities, Input, Profile, is_default};
 use crate::wish::{
-    LEARNING, Regularisation, STOCHASTIC, STREAM_BATCH, STREAM_C, STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE,
-    STREAM_RECALIBRATE, STREAM_SCHEDULE, Sample, Setting, Solver, Value, Wish,
+    LEARNING, Regularisation, STOCHASTIC, STREAM_BATCH, STREAM_C, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY,
+    STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_SCALE, STREAM_SCHEDULE, Sample, Setting,
+    Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 
@@ -155,7 +156,7 @@ pub(in crate::task) const PROFILE: Profile = Profile {
 };
 
 /// The settings for learning an order from a stream.
-const STREAMED: [Setting; 8] = [
+const STREAMED: [Setting; 11] = [
     Setting {
         name: "solver",
         heading: LEARNING,
@@ -174,6 +175,9 @@ const STREAMED: [Setting; 8] = [
     STREAM_RATE,
     STREAM_RECALIBRATE,
     STREAM_BATCH,
+    STREAM_SCALE,
+    STREAM_EARLY_STOPPING,
+    STREAM_JUDGE_EVERY,
 ];
 
 impl RankSettings {
