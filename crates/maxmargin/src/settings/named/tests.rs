@@ -358,7 +358,7 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
     assert!(remedy(Task::Rank, "intercept").ends_with("it is for classify, compare and multilabel"));
     assert!(remedy(Task::Classify, "threshold").ends_with("it is for compare"));
     assert!(remedy(Task::OneClass, "loss").ends_with("it is for classify, rank, compare, ordinal and multilabel"));
-    assert!(remedy(Task::Compare, "nu").ends_with("it is for classify and rank and one-class"));
+    assert!(remedy(Task::Compare, "nu").ends_with("it is for classify, rank and one-class"));
     assert_eq!(remedy(Task::Classify, "lamda"), "did you mean `lambda`?");
     assert!(remedy(Task::OneClass, "what-nobody-knows").contains("maxmargin train one-class --help"));
 }
