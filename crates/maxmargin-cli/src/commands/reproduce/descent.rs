@@ -43,13 +43,13 @@ const LAMBDA: f64 = 1e-4;
 const TESTED: u64 = 23_149;
 const WORDS: usize = 47_152;
 
-/// The solvers, and the passes of the stochastic ones in the table.
-const SOLVERS: [(Solver, u64); 6] = [
+/// The solvers, and the passes of the stochastic ones in the table. Newton's method takes minutes for the hinge with as many
+/// features as text has.
+const SOLVERS: [(Solver, u64); 5] = [
     (Solver::Sgd, 5),
     (Solver::AveragedSgd, 3),
     (Solver::Pegasos, 5),
     (Solver::DualCoordinateDescent, 0),
-    (Solver::Newton, 0),
     (Solver::CuttingPlane, 0),
 ];
 
