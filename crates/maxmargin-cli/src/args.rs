@@ -784,13 +784,16 @@ pub(crate) struct ReproduceArguments {
     pub(crate) seed: u64,
     /// A folder with real data. `compare` tests all methods on football/results.csv.gz, chess2010/training_data.csv.gz, and
     /// recipes/pairs.csv with items.csv; `codes` needs usps and letter, `letor` mq2008 and ohsumed, `letters` ocr_letters,
-    /// `chunking` conll2000, `treebank` treebank, `pa` spoken_digits, ohsumed, mq2008 and protein_homology, `clicks` mq2008 and mslr_sample [these:
-    /// MAXMARGIN_DATA if it is set]
+    /// `chunking` conll2000, `treebank` treebank, `sgd` rcv1, `clicks` mq2008 and mslr_sample, `pa` spoken_digits, ohsumed,
+    /// mq2008, protein_homology, reuters_modapte and rcv1 [these: MAXMARGIN_DATA if it is set]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<String>,
     /// Leave the simulation out
     #[arg(long, requires = "data")]
     pub(crate) real_only: bool,
+    /// Number of simulated training rows of `sgd`; by default as many as in the published table
+    #[arg(long, value_name = "N", default_value_t = 781_265, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    pub(crate) rows: u64,
     /// Write an HTML report with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<String>,
@@ -811,8 +814,11 @@ pub(crate) enum Experiment {
     Letters,
     /// Phrases of newspaper sentences: the F1 of spans with feature templates
     Chunking,
-    /// Passive-aggressive steps on streams: every rule on simulated rows with a rare class, spoken digits, LETOR, proteins
+    /// Passive-aggressive steps on streams: every rule on simulated rows with a rare class, spoken digits, LETOR, proteins,
+    /// and label sets of news
     Pa,
+    /// Stochastic gradient descent on RCV1 and simulated text: cost, error and time of each solver, subsampling, schedules
+    Sgd,
     /// Learning from clicks: propensities true, estimated and clipped, preferences, and neither, beside the true grades
     Clicks,
     /// Trees of newspaper sentences: a trained grammar beside the one of largest likelihood

@@ -14,6 +14,7 @@ use maxmargin::settings::{Choice, Chosen, Input, Setting, Settings, Solver, Task
 use maxmargin::solve::solvers_of;
 use maxmargin::task::CostMatrix;
 use maxmargin::wish::COMMON;
+use maxmargin::wording::all_of;
 use maxmargin_io::{READING, ReadSettings, SettingsFile, laid_over};
 use std::ffi::{OsStr, OsString};
 
@@ -260,7 +261,7 @@ impl<'a> Found<'a> {
         if others.is_empty() {
             return None;
         }
-        let message = format!("{flag} is not a flag of `{name} {task}`: it is for {}", others.join(" and "));
+        let message = format!("{flag} is not a flag of `{name} {task}`: it is for {}", all_of(&others));
         Some(Error::new(Code::BadSetting, message).help(format!("leave {flag} out, or use another task")))
     }
 }

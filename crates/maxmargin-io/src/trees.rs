@@ -161,7 +161,9 @@ impl<'t> Sentences<'t> {
         }
         if own.words.is_empty() {
             let message = match own.most.filter(|_| own.long > 0) {
-                Some(most) => format!("every sentence is empty or has more than {most} words"),
+                Some(most) => {
+                    format!("every sentence is empty or has more than {}", counted(u64::from(most), "word", "words"))
+                }
                 None => "the text holds no words".to_string(),
             };
             return Err(Error::new(Code::NoRows, message).in_file(file).help(

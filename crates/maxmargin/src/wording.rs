@@ -18,6 +18,16 @@ pub fn counted(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
+/// Names in a row: `classify`, `classify and rank`, `classify, rank and compare`.
+pub fn all_of<S: AsRef<str>>(names: &[S]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match &names[..] {
+        [] => String::new(),
+        [only] => (*only).to_string(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// Puts a comma between thousands.
 pub fn separated(digits: &str) -> String {
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -192,6 +202,14 @@ mod tests {
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
         assert_eq!(counted(1, "query", "queries"), "1 query");
         assert_eq!(counted(0, "query", "queries"), "0 queries");
+    }
+
+    #[test]
+    fn names_in_a_row_have_one_and() {
+        assert_eq!(all_of::<&str>(&[]), "");
+        assert_eq!(all_of(&["rank"]), "rank");
+        assert_eq!(all_of(&["classify", "rank"]), "classify and rank");
+        assert_eq!(all_of(&["classify", "rank", "compare"]), "classify, rank and compare");
     }
 
     #[test]

@@ -155,3 +155,61 @@ fn other_tasks_say_what_takes_sets() {
     let bench = bench();
     bench.refused("train classify train.svm -o m.mm", "MM0220").says("train multilabel");
 }
+
+#[test]
+fn a_stream_of_sets_in_two_parts_gives_the_bytes_of_one() {
+    let bench = bench();
+    bench.ok("simulate multilabel --rows 1200 --labels 5 --seed 3 -o all.svm -q");
+    let all = String::from_utf8(bench.read("all.svm")).expect("text");
+    let lines: Vec<&str> = all.lines().collect();
+    let part = |lines: &[&str]| lines.join("\n") + "\n";
+    bench.write("first.svm", part(&lines[..480])).write("rest.svm", part(&lines[480..]));
+    for way in [
+        "",
+        "--step two-labels -c 0.01",
+        "--solver averaged-sgd --rate 0.1",
+        "--solver sgd --loss hinge --rate 0.1 --batch 4 --intercept free",
+        "--solver pegasos --loss hinge --lambda 1e-3 --intercept none",
+        "--solver averaged-sgd --multilabel one-vs-rest --loss squared-hinge --rate 0.05",
+    ] {
+        let said = bench.json(&format!("learn multilabel all.svm -o whole.mm {way}"));
+        assert_eq!(number(&said, "rows"), 1200.0, "{way}");
+        assert_eq!(said["bound of 1 - average precision"].is_null(), way.contains("solver"), "{way}: {said}");
+        bench.ok(&format!("learn multilabel first.svm -o part.mm {way} -q"));
+        bench.ok("learn multilabel rest.svm --from part.mm -o part.mm -q");
+        assert!(bench.read("whole.mm") == bench.read("part.mm"), "{way}: the bytes differ");
+        let measured = bench.json("evaluate whole.mm all.svm");
+        assert!(number(&measured, "label-ranking-average-precision") > 0.85, "{way}: {measured}");
+        bench.ok("inspect whole.mm").shows("a stream of 1,200 rows");
+        bench.ok("predict whole.mm all.svm -o out.txt -q");
+    }
+    // The rate is found on the first rows.
+    bench.ok("learn multilabel all.svm --solver averaged-sgd -o model.mm -q");
+    bench.refused("verify model.mm all.svm", "MM0401");
+    // A batch model is continued from its weights.
+    bench.ok("train multilabel first.svm -o batch.mm -q");
+    bench.ok("learn multilabel rest.svm --from batch.mm -o model.mm").says("continuing from the weights of batch.mm");
+}
+
+#[test]
+fn streams_of_sets_with_other_labels_or_settings_are_refused() {
+    let bench = bench();
+    bench.write("sets.svm", "1,2 1:1\n 1:2\n2 2:1\n");
+    bench.ok("learn multilabel sets.svm --classes 1,2,never -o model.mm -q");
+    bench.ok("inspect model.mm").shows("never");
+    bench.refused("learn multilabel sets.svm --classes 1,3 -o model.mm", "MM0312").says("`2` of row 1");
+    bench.write("empty.svm", " 1:1\n 2:1\n");
+    bench.refused("learn multilabel empty.svm -o model.mm", "MM0301");
+    for (line, code) in [
+        ("--loss logistic", "MM0402"),
+        ("--lambda 1e-4", "MM0402"),
+        ("--multilabel one-vs-rest", "MM0402"),
+        ("--solver sgd --loss squared-hinge", "MM0402"),
+        ("--solver sgd --step two-labels", "MM0402"),
+        ("--solver sgd -c 1", "MM0402"),
+        ("--solver pegasos --rate 0.1", "MM0402"),
+        ("--solver newton", "MM0405"),
+    ] {
+        bench.refused(&format!("learn multilabel sets.svm {line} -o model.mm"), code);
+    }
+}

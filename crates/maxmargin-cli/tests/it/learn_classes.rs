@@ -116,10 +116,22 @@ fn every_task_is_learned_in_two_parts_with_the_bytes_of_one() {
             "txt",
             &classes,
             &text,
-            &["", "--multiclass joint --solver passive-aggressive", "--loss logistic --batch 6 --rate 0.1"],
+            &["", "--multiclass joint --solver passive-aggressive", "--loss logistic --batch 6 --rate 1"],
         ),
-        ("ordinal", "txt", &classes, &text, &["", "--form explicit --solver pegasos", "--solver sgd --batch 6"]),
-        ("rank", "txt", &lists, &text, &["", "--solver sgd --loss hinge --rate 0.1 --batch 2"]),
+        (
+            "ordinal",
+            "txt",
+            &classes,
+            &text,
+            &["", "--form explicit --solver pegasos", "--solver sgd --batch 6", "--solver passive-aggressive -c 0.01"],
+        ),
+        (
+            "rank",
+            "txt",
+            &lists,
+            &text,
+            &["", "--solver sgd --loss hinge --rate 0.1 --batch 2", "--solver passive-aggressive --loss hinge"],
+        ),
         ("rank", "csv", &pairs, &wide, &["", "--solver passive-aggressive", "--loss logistic --recalibrate 700"]),
     ];
     for (task, kind, lines, make, ways) in cases {
@@ -142,15 +154,17 @@ fn every_task_is_learned_in_two_parts_with_the_bytes_of_one() {
                 assert!(bench.read("whole.mm") == bench.read("part.mm"), "{task} {kind} {way}: the bytes differ");
             }
             bench.ok("inspect whole.mm").shows("a stream of");
+            // The most common class has a share of 0.42, and rank 2 is wrong by 0.69 on average.
+            let (metric, limit) = match task {
+                "classify" => ("accuracy", 0.75),
+                "ordinal" => ("mae", 0.25),
+                _ if kind == "txt" => ("ndcg@10", 0.95),
+                _ => ("pair-accuracy", 0.75),
+            };
+            let value = number(&bench.json(&format!("evaluate whole.mm all.{kind} --metric {metric}")), metric);
+            let good = if metric == "mae" { value < limit } else { value > limit };
+            assert!(good, "{task} {kind} {way}: {metric} {value}");
         }
-        let metric = match task {
-            "classify" => "accuracy",
-            "ordinal" => "mae",
-            _ if kind == "txt" => "ndcg@10",
-            _ => "pair-accuracy",
-        };
-        let value = number(&bench.json(&format!("evaluate whole.mm all.{kind} --metric {metric}")), metric);
-        assert!(if metric == "mae" { value < 0.5 } else { value > 0.55 }, "{task} {kind}: {metric} {value}");
     }
 }
 

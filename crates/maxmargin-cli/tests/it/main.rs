@@ -13,6 +13,7 @@ mod disk_full;
 mod evaluate;
 mod explain;
 mod features;
+mod first_rates;
 mod grades;
 mod hashing;
 mod interrupt;

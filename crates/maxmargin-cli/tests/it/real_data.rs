@@ -4,7 +4,7 @@ use crate::workbench::{Workbench, close, number, skipped};
 use std::path::PathBuf;
 
 /// The path of a file; `None`, with a message, if it is missing.
-fn data(file: &str) -> Option<String> {
+pub(crate) fn data(file: &str) -> Option<String> {
     let folder = std::env::var_os("MAXMARGIN_DATA")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let path = folder.join(file);

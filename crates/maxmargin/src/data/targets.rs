@@ -1,7 +1,9 @@
 //! [`Targets`]: the target of each row.
 
+use super::classes::number_label;
 use super::{Buffer, Names};
 use crate::error::{Code, Error, Result};
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 /// The targets of all rows: none, or for each row a number, a word or a set of labels.
@@ -83,9 +85,28 @@ impl Targets {
                 let codes = [moved(names, codes), moved(other_names, others)].concat().into();
                 Ok(Targets::Labels { names: all.into_iter().collect(), codes })
             }
-            (Targets::Sets { .. }, _) | (_, Targets::Sets { .. }) => Err(several_labels()),
+            (Targets::Sets { .. }, _) | (_, Targets::Sets { .. }) => Ok(joined(&self.as_sets(), &others.as_sets())),
             _ => Err(Error::new(Code::BadTarget, "the targets of one file are numbers, and those of the other words")
                 .help("write the targets of both files in the same way")),
+        }
+    }
+
+    /// The labels of each row: one where targets are single.
+    fn as_sets(&self) -> Vec<Vec<Cow<'_, [u8]>>> {
+        match self {
+            Targets::Absent => Vec::new(),
+            Targets::Real(values) => {
+                values.iter().map(|&value| vec![Cow::Owned(number_label(value).into_bytes())]).collect()
+            }
+            Targets::Labels { names, codes } => {
+                codes.iter().map(|&code| vec![Cow::Borrowed(names.get_bytes(code as usize))]).collect()
+            }
+            Targets::Sets { names, starts, codes } => {
+                let of = |bounds: &[u64]| &codes[bounds[0] as usize..bounds[1] as usize];
+                let labels =
+                    |own: &[u32]| own.iter().map(|&code| Cow::Borrowed(names.get_bytes(code as usize))).collect();
+                starts.windows(2).map(|bounds| labels(of(bounds))).collect()
+            }
         }
     }
 
@@ -125,8 +146,49 @@ impl Targets {
     }
 }
 
+/// Sets of labels, then others.
+fn joined(own: &[Vec<Cow<'_, [u8]>>], others: &[Vec<Cow<'_, [u8]>>]) -> Targets {
+    let rows = || own.iter().chain(others);
+    let all: BTreeSet<&[u8]> = rows().flatten().map(AsRef::as_ref).collect();
+    let place: HashMap<&[u8], u32> = all.iter().zip(0..).map(|(name, code)| (*name, code)).collect();
+    let (mut starts, mut codes) = (vec![0u64], Vec::new());
+    for row in rows() {
+        let first = codes.len();
+        codes.extend(row.iter().map(|label| place[label.as_ref()]));
+        codes[first..].sort_unstable();
+        starts.push(codes.len() as u64);
+    }
+    Targets::Sets { names: all.into_iter().collect(), starts: starts.into(), codes: codes.into() }
+}
+
 /// The error for label sets in a place that needs one label.
 pub(crate) fn several_labels() -> Error {
     Error::new(Code::SeveralLabels, "rows carry sets of labels, and this task takes one target a row")
         .help("learn sets of labels with `maxmargin train multilabel`, or keep one label a row")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sets(rows: &[&[&str]]) -> Targets {
+        let own = |row: &&[&str]| row.iter().map(|label| Cow::Owned(label.as_bytes().to_vec())).collect();
+        joined(&rows.iter().map(own).collect::<Vec<_>>(), &[])
+    }
+
+    #[test]
+    fn sets_of_two_pieces_are_joined_by_their_labels() {
+        let shown = |targets: &Targets| -> Vec<String> {
+            (0..targets.rows().expect("targets")).map(|row| targets.label_of(row)).collect()
+        };
+        let first = sets(&[&["b", "a"], &[]]);
+        assert_eq!(shown(&first), ["a,b", ""]);
+        let both = first.followed_by(&sets(&[&["c"], &["a", "c"]])).expect("joined");
+        assert_eq!(shown(&both), ["a,b", "", "c", "a,c"]);
+        // A piece in which every row has one label.
+        let numbers = Targets::Real(vec![2.0, 10.0].into());
+        assert_eq!(shown(&numbers.followed_by(&sets(&[&["10", "2"]])).expect("joined")), ["2", "10", "10,2"]);
+        let words = Targets::Labels { names: ["x", "y"].into_iter().collect(), codes: vec![1, 0].into() };
+        assert_eq!(shown(&first.followed_by(&words).expect("joined")), ["a,b", "", "y", "x"]);
+    }
 }

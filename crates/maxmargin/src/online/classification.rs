@@ -282,17 +282,20 @@ impl ClassificationLearner {
 
     /// Finds a first rate by trials on these rows.
     fn calibrate(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
-        let step = self.steps();
+        let (step, whole) = (self.steps(), rows.len() >= self.wanted());
         let (start, mut form) = (self.clone(), self.form.clone());
         let Some(descent) = form.descent_mut() else { return Ok(()) };
         let mut failed = None;
-        descent.calibrate(step, |descent| {
+        descent.calibrate(step, whole, |descent| {
             let mut trial = start.clone();
             if let Some(own) = trial.form.descent_mut() {
                 *own = descent;
             }
-            let cost = trial.learn_from(data, rows.clone());
-            match cost.and_then(|()| trial.cost(data, rows.clone(), descent.lambda())) {
+            let costs = descent.parts(rows.clone()).into_iter().map(|part| {
+                trial.learn_from(data, part)?;
+                trial.cost(data, rows.clone(), descent.lambda())
+            });
+            match costs.sum::<Result<f64>>() {
                 Ok(cost) => cost,
                 // Numbers that overflow only tell that the rate is too large.
                 Err(error) => {

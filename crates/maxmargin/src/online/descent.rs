@@ -8,8 +8,11 @@
 //!   bound, no step is longer than 1/(2‖x‖²) for its row x.
 //!
 //! **The first rate** η₀ is found on the first examples, if it is not given: trials at rates that differ by factors of
-//! two, each from the current point over the same examples, judged by the regularised loss on them. On request it is
-//! found anew after a number of steps; the schedule then starts again.
+//! two, each from the current point over the same examples, judged by the regularised loss on them. An average is judged at
+//! the end, the noisy last point at four moments of the last quarter. A stream goes on after its first examples, and the
+//! best rate falls with the length of a run: half of the rate is taken, and a quarter of it without an average, unless the
+//! stream ends within them. On request the rate is found anew after a number of steps; the schedule then starts again.
+//! docs/decisions/first-rates.md has measurements.
 
 use super::state::OnlineState;
 use crate::data::Scale;
@@ -19,9 +22,13 @@ use crate::settings::{Regularisation, Settings, Solver};
 use crate::steps::calibrate::least_patiently;
 use crate::steps::schedule::{Averaging, Rates};
 use crate::wish::{EarlyStopping, Schedule, Stochastic};
+use std::ops::Range;
 
 /// Examples on which a rate is tried. Fewer would be noise; more would make a slow stream wait.
 const SAMPLE: usize = 4096;
+
+/// Moments of the last quarter of a trial at which its last point is judged.
+const POINTS: usize = 4;
 
 /// See the top of the file.
 #[derive(Clone, Copy, Debug)]
@@ -162,14 +169,30 @@ impl Descent {
         self.recalibrate.map_or(u64::MAX, |every| self.since.saturating_add(every).saturating_sub(step))
     }
 
-    /// Finds the first rate before a step. `cost` is the regularised loss on the sample after a trial with given steps.
-    pub(crate) fn calibrate(&mut self, step: u64, mut cost: impl FnMut(Descent) -> f64) {
+    /// The parts of a trial over some examples, of whole batches. The point is judged after each of them.
+    pub(crate) fn parts(&self, examples: Range<usize>) -> Vec<Range<usize>> {
+        let points = if self.is_averaged() { 1 } else { POINTS };
+        let (batches, mut start) = (examples.len().div_ceil(self.batch.max(1)), examples.start);
+        let ends = (1..=points).map(|point| batches - (points - point) * batches / (4 * points));
+        let ends = ends.map(|end| (examples.start + end * self.batch.max(1)).min(examples.end));
+        ends.map(|end| std::mem::replace(&mut start, end)..end).filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Finds the first rate before a step. `whole` says whether the sample has as many examples as were wanted; `cost` is
+    /// the regularised loss on it after a trial with given steps.
+    pub(crate) fn calibrate(&mut self, step: u64, whole: bool, mut cost: impl FnMut(Descent) -> f64) {
         let trial = Descent { unknown: false, recalibrate: None, since: step, ..*self };
         let rate = least_patiently(&mut |rate| {
             let cost = cost(Descent { rates: Rates { rate, ..trial.rates }, ..trial });
             if cost.is_finite() { cost } else { f64::INFINITY }
         });
-        (self.rates.rate, self.since, self.unknown) = (rate, step, false);
+        // What is best for the stream is less than what is best for its first examples; averages lose more of the noise.
+        let part = match (whole, self.is_averaged()) {
+            (false, _) => 1.0,
+            (true, true) => 0.5,
+            (true, false) => 0.25,
+        };
+        (self.rates.rate, self.since, self.unknown) = (part * rate, step, false);
     }
 
     /// Puts the first rate and the start of the schedule into a state.

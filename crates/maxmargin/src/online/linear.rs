@@ -111,6 +111,20 @@ impl LinearPoint {
         });
     }
 
+    /// w_k += step_k · x for some outputs, without touching the weights of others.
+    #[inline(always)]
+    pub(crate) fn add_some<R: Rows>(&mut self, rows: &R, row: usize, steps: &[(u32, f64)]) {
+        let outputs = self.outputs;
+        self.weights.add(1.0, |factor, w| {
+            rows.each(row, |column, value| {
+                // A row of a mapped file may name a column that is not there.
+                if let Some(w) = w.get_mut(column * outputs..(column + 1) * outputs) {
+                    steps.iter().for_each(|&(output, step)| w[output as usize] += factor * step * value);
+                }
+            });
+        });
+    }
+
     /// w += step · x, for one output.
     #[inline(always)]
     pub(crate) fn add<R: Rows>(&mut self, rows: &R, row: usize, step: f64) {

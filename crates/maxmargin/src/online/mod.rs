@@ -7,6 +7,8 @@
 //! A rule says how examples change the weights: one file for each family. Rows of two classes have the interface
 //! [`two_classes::TwoClassRule`].
 
+#[cfg(test)]
+mod beside_a_solver;
 mod classification;
 #[cfg(test)]
 mod classification_tests;

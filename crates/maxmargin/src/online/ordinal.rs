@@ -3,25 +3,31 @@
 //! ```text
 //! min  λ/2·‖w‖² + mean of c · Σ_{k in K(y)} loss(m − t_k (w·x − b_k)),   t_k = +1 where the rank is above cut k, else −1
 //! ```
-//! K(y) is all cuts (implicit form) or the two next to the rank (explicit form), as in [`crate::task::Ordinal`]. Steps are
-//! gradient steps ([`Descent`]). The cuts are free: they take steps of 0.1·min(η, 1), and after each step they are put in
-//! order by the nearest ordered ones (pooling of neighbours). A row has the rank whose number is the number of cuts that its
-//! score reaches.
+//! K(y) is all cuts (implicit form) or the two next to the rank (explicit form), as in [`crate::task::Ordinal`]. A row has
+//! the rank whose number is the number of cuts that its score reaches.
+//!
+//! **Gradient steps** ([`Descent`]). The cuts are free: they take steps of 0.1·min(η, 1), and after each step they are put in
+//! order by the nearest ordered ones (pooling of neighbours).
+//!
+//! **Passive-aggressive steps** are the smallest change of weights and cuts that brings the score of a row to the right side
+//! of all cuts, at a price of at most C for each ([`cut_step`]). They take the implicit form, and keep the cuts in order.
 //!
 //! **Ranks** appear in the course of the stream, or are declared. A new rank between two others doubles the cut between
 //! them; one beyond the ends adds a cut two margins further out. Neither changes the predictions of other ranks at once.
 //!
 //! Every row is predicted first: the mean absolute error of its rank, and the share of wrong ranks.
 
-use super::descent::Descent;
+use super::descent::{Descent, not_for_streams, refuse};
 use super::linear::LinearPoint;
+use super::passive_aggressive::cut_step;
 use super::progress::{Errors, Means, Progress};
 use super::state::{Learned, OnlineState, sound};
 use crate::certificate::Decoder;
 use crate::data::row_loops::for_this_machine;
 use crate::data::{Dataset, Labels, Rows, Targets, number_label, same_number, with_rows};
 use crate::error::{Code, Error, Result};
-use crate::settings::{OrdinalForm, OrdinalSettings, Settings, TaskSettings};
+use crate::loss::Loss;
+use crate::settings::{OrdinalForm, OrdinalSettings, Regularisation, Settings, Solver, TaskSettings};
 use crate::task::{ClassWeight, Intercept};
 use std::ops::Range;
 
@@ -36,6 +42,48 @@ const APART: f64 = 2.0;
 
 /// More ranks than this are taken for measurements.
 const MOST_RANKS: usize = 1000;
+
+/// How rows change weights and cuts.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// Gradient steps.
+    Gradient(Descent),
+    /// Passive-aggressive steps.
+    PassiveAggressive { c: f64, squared: bool },
+}
+
+impl Rule {
+    fn of(settings: &Settings, form: OrdinalForm) -> Result<Rule> {
+        let bad = |message: &str, help: &str| Err(Error::new(Code::BadSetting, message).help(help));
+        match (settings.solver, settings.regularisation) {
+            (Solver::Sgd | Solver::AveragedSgd | Solver::Pegasos, _) => Descent::of(settings).map(Rule::Gradient),
+            (Solver::PassiveAggressive, _) if form == OrdinalForm::Explicit => bad(
+                "passive-aggressive steps take the implicit form, which keeps the cuts in order",
+                "leave ⟦form⟧ out, or use ⟦solver=averaged-sgd⟧",
+            ),
+            (Solver::PassiveAggressive, Regularisation::C(c)) => {
+                settings.validate()?;
+                refuse(settings)?;
+                Ok(Rule::PassiveAggressive { c, squared: settings.loss == Loss::SquaredHinge })
+            }
+            (Solver::PassiveAggressive, _) => {
+                bad("passive-aggressive steps take ⟦c⟧, and not ⟦lambda⟧", "use ⟦c⟧ instead")
+            }
+            (solver, _) => Err(not_for_streams(solver)),
+        }
+    }
+
+    fn descent(&self) -> Option<&Descent> {
+        match self {
+            Rule::Gradient(descent) => Some(descent),
+            Rule::PassiveAggressive { .. } => None,
+        }
+    }
+
+    fn is_averaged(&self) -> bool {
+        self.descent().is_some_and(Descent::is_averaged)
+    }
+}
 
 /// The cuts, the values of the ranks that they separate, and the factor of the weights of the rows of each rank.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -110,7 +158,7 @@ struct Tally {
 #[derive(Clone, Debug)]
 pub struct OrdinalLearner {
     task: OrdinalSettings,
-    descent: Descent,
+    rule: Rule,
     point: LinearPoint,
     cuts: Cuts,
     tally: Tally,
@@ -128,12 +176,12 @@ impl OrdinalLearner {
             let message = "balanced ranks need the number of rows of each, which a stream does not know";
             return Err(Error::new(Code::BadSetting, message).help("give weights: ⟦class-weight=LABEL=W,LABEL=W⟧"));
         }
-        let descent = Descent::of(settings)?;
-        let point = LinearPoint::new(1, Intercept::None, descent.is_averaged());
-        let cuts = Cuts { mean: descent.is_averaged().then(Vec::new), ..Cuts::default() };
+        let rule = Rule::of(settings, task.form)?;
+        let point = LinearPoint::new(1, Intercept::None, rule.is_averaged());
+        let cuts = Cuts { mean: rule.is_averaged().then(Vec::new), ..Cuts::default() };
         let mut learner = OrdinalLearner {
             task: task.clone(),
-            descent,
+            rule,
             point,
             cuts,
             tally: Tally::default(),
@@ -167,7 +215,7 @@ impl OrdinalLearner {
             }
         }
         learner.know(&ranks, cuts);
-        let averaged = learner.descent.is_averaged();
+        let averaged = learner.rule.is_averaged();
         learner.point = LinearPoint::starting(weights, Vec::new(), 1, Intercept::None, averaged);
         Ok(learner)
     }
@@ -197,17 +245,18 @@ impl OrdinalLearner {
 
     /// Number of rows in a step.
     pub fn batch(&self) -> usize {
-        self.descent.batch()
+        self.rule.descent().map_or(1, Descent::batch)
     }
 
     /// How many rows should be at hand for the next step, to find a first rate; 0 if none is due.
     pub fn wanted(&self) -> usize {
-        self.descent.wanted(self.tally.steps)
+        self.rule.descent().map_or(0, |descent| descent.wanted(self.tally.steps))
     }
 
     /// How many rows may be learned from before a first rate may be due.
     pub fn until_wanted(&self) -> u64 {
-        self.descent.steps_left(self.tally.steps).saturating_mul(self.batch() as u64)
+        let left = self.rule.descent().map_or(u64::MAX, |descent| descent.steps_left(self.tally.steps));
+        left.saturating_mul(self.batch() as u64)
     }
 
     /// The weights to predict with.
@@ -302,9 +351,12 @@ impl OrdinalLearner {
                 }
                 continue;
             }
-            let OrdinalLearner { task, descent, point, cuts, tally, codes, weights, .. } = self;
+            let OrdinalLearner { task, rule, point, cuts, tally, codes, weights, .. } = self;
             let examples = Examples { start: next, codes, weights, form: task.form };
-            let finite = with_rows!(data.matrix(), matrix => descend(matrix, examples, descent, point, cuts, tally));
+            let finite = with_rows!(data.matrix(), matrix => match rule {
+                Rule::Gradient(descent) => descend(matrix, examples, descent, point, cuts, tally),
+                Rule::PassiveAggressive { c, squared } => correct(matrix, examples, (*c, *squared), point, cuts, tally),
+            });
             if !(finite && tally.loss.is_finite() && cuts.values.iter().all(|cut| cut.is_finite())) {
                 return Err(Error::new(Code::Overflow, format!("numbers overflowed before row {}", self.seen()))
                     .help("bring features to a common size, such as 0 to 1, or use a smaller ⟦rate⟧"));
@@ -360,11 +412,16 @@ impl OrdinalLearner {
 
     /// Finds a first rate by trials on these rows.
     fn calibrate(&mut self, data: &Dataset, rows: Range<usize>) -> Result<()> {
-        let (start, mut descent) = (self.clone(), self.descent);
-        let mut failed = None;
-        descent.calibrate(self.tally.steps, |descent| {
-            let mut trial = OrdinalLearner { descent, ..start.clone() };
-            match trial.learn_from(data, rows.clone()).and_then(|()| trial.cost(data, rows.clone())) {
+        let Rule::Gradient(mut descent) = self.rule else { return Ok(()) };
+        let whole = rows.len() >= self.wanted();
+        let (start, mut failed) = (self.clone(), None);
+        descent.calibrate(self.tally.steps, whole, |descent| {
+            let mut trial = OrdinalLearner { rule: Rule::Gradient(descent), ..start.clone() };
+            let costs = descent.parts(rows.clone()).into_iter().map(|part| {
+                trial.learn_from(data, part)?;
+                trial.cost(data, rows.clone(), &descent)
+            });
+            match costs.sum::<Result<f64>>() {
                 Ok(cost) => cost,
                 // Numbers that overflow only tell that the rate is too large.
                 Err(error) => {
@@ -373,14 +430,14 @@ impl OrdinalLearner {
                 }
             }
         });
-        self.descent = descent;
+        self.rule = Rule::Gradient(descent);
         failed.map_or(Ok(()), Err)
     }
 
     /// The regularised mean loss on rows that were just learned from, at the point to predict with.
-    fn cost(&mut self, data: &Dataset, rows: Range<usize>) -> Result<f64> {
+    fn cost(&mut self, data: &Dataset, rows: Range<usize>, descent: &Descent) -> Result<f64> {
         self.look_up(data, data.targets().real()?, rows.clone());
-        let (loss, weights) = (self.descent.loss(), self.weights());
+        let (loss, weights) = (descent.loss(), self.weights());
         let mut scores = vec![0.0; rows.len()];
         data.matrix().scores(rows, &weights, &mut scores);
         let (mut losses, mut total) = (0.0, 0.0);
@@ -392,7 +449,7 @@ impl OrdinalLearner {
             total += weight;
         }
         let square: f64 = weights.iter().map(|w| w * w).sum();
-        Ok(0.5 * self.descent.lambda() * square + losses / f64::max(total, f64::MIN_POSITIVE))
+        Ok(0.5 * descent.lambda() * square + losses / f64::max(total, f64::MIN_POSITIVE))
     }
 
     /// Everything needed to continue: `cuts` are the cuts and then their averages; `steps` is the number of steps; `totals`
@@ -407,14 +464,16 @@ impl OrdinalLearner {
         self.tally.distance.put("means", &mut state);
         state.put_reals("cuts", [&self.cuts.values[..], self.cuts.mean.as_deref().unwrap_or_default()].concat());
         self.point.put(&mut state);
-        self.descent.put(&mut state);
+        if let Some(descent) = self.rule.descent() {
+            descent.put(&mut state);
+        }
         state
     }
 
     fn take(&mut self, state: &OnlineState, learned: &Learned<'_>) -> Option<()> {
         let (shown, ranks) = learned.decoder.cuts()?;
         self.know(&ranks.values()?, shown);
-        self.point = LinearPoint::take(state, learned, 1, Intercept::None, self.descent.is_averaged())?;
+        self.point = LinearPoint::take(state, learned, 1, Intercept::None, self.rule.is_averaged())?;
         let (values, mean) = state.reals("cuts")?.split_at_checked(shown.len())?;
         self.cuts.values = values.to_vec();
         match &mut self.cuts.mean {
@@ -427,7 +486,9 @@ impl OrdinalLearner {
         let &[steps] = state.counts("steps")? else { return None };
         let [loss, weight] = state.numbers("totals")?;
         let distance = Means::take("means", state)?;
-        self.descent.take(state, steps)?;
+        if let Rule::Gradient(descent) = &mut self.rule {
+            descent.take(state, steps)?;
+        }
         let seen = errors.seen();
         let sound = metrics.is_empty()
             && values.is_sorted()
@@ -530,6 +591,58 @@ fn descend_plainly<R: Rows>(
         }
         tally.steps += 1;
         next = part.end;
+    }
+    finite && point.is_finite()
+}
+
+for_this_machine! {
+    /// See [`correct_plainly`].
+    fn correct[R: Rows](
+        rows: &R, examples: Examples<'_>, rule: (f64, bool), point: &mut LinearPoint, cuts: &mut Cuts, tally: &mut Tally,
+    ) -> bool = correct_plainly
+}
+
+/// Predicts rows, and makes a passive-aggressive step after each. Returns whether all numbers were finite.
+#[inline(always)]
+fn correct_plainly<R: Rows>(
+    rows: &R,
+    examples: Examples<'_>,
+    (c, squared): (f64, bool),
+    point: &mut LinearPoint,
+    cuts: &mut Cuts,
+    tally: &mut Tally,
+) -> bool {
+    let Examples { start, codes, weights, .. } = examples;
+    let (mut finite, mut steps) = (true, vec![0.0; cuts.values.len()]);
+    for (place, (&own, &weight)) in codes.iter().zip(weights).enumerate() {
+        if place + AHEAD < codes.len() {
+            rows.prefetch(start + place + AHEAD);
+        }
+        let (row, own) = (start + place, own as usize);
+        let score = point.score(rows, row);
+        finite &= score.is_finite();
+        let predicted = cuts.values.iter().filter(|&&cut| score >= cut).count();
+        tally.errors.count(predicted != own);
+        tally.distance.count((cuts.ranks[predicted] - cuts.ranks[own]).abs());
+        tally.weight += weight;
+        tally.steps += 1;
+        if weight == 0.0 {
+            continue;
+        }
+        for (k, (step, cut)) in steps.iter_mut().zip(&cuts.values).enumerate() {
+            *step = 1.0 - if k < own { score - cut } else { cut - score };
+            let missed = step.max(0.0);
+            tally.loss += weight * if squared { missed * missed } else { missed };
+        }
+        let moved = cut_step(&mut steps, own, rows.squared_norm(row), (c * weight, squared));
+        if moved != 0.0 {
+            point.add(rows, row, moved);
+        }
+        for (k, (cut, step)) in cuts.values.iter_mut().zip(&steps).enumerate() {
+            *cut -= if k < own { *step } else { -step };
+        }
+        // They are in order but for rounding.
+        cuts.order();
     }
     finite && point.is_finite()
 }

@@ -11,7 +11,14 @@
 //!
 //! **Lists.** An example is a whole group. Its loss is the mean over its pairs of rows with different grades, so that every
 //! list counts the same; it is summed by sweeps that list no pair ([`crate::task::Ranking`]), for the hinge and the squared
-//! hinge. A list without such a pair is predicted and not learned from.
+//! hinge. A list without such a pair is predicted and not learned from. A passive-aggressive step takes the plane that
+//! touches the mean hinge h of the list at the current weights, with slope g, as *the* constraint of the list:
+//!
+//! ```text
+//! min ½‖w − w_t‖² + C·ξ (or ξ²)   s.t.  ξ ≥ h + g·(w − w_t), ξ ≥ 0:      w −= a·g,  a = min(C, h/‖g‖²) or h/(‖g‖² + 1/2C)
+//! ```
+//! For a list of one pair this is the step of the pair. It costs two walks over the rows of the list, however many pairs
+//! it has.
 //!
 //! Every example is predicted first: the share of pairs in the wrong order, equal scores among them, or NDCG@10.
 
@@ -205,14 +212,9 @@ impl RankingLearner {
             )
             .help("continue with data of the same kind"));
         }
-        if let (true, Rule::PassiveAggressive { .. }) = (lists, &self.rule) {
-            return Err(Error::new(
-                Code::BadSetting,
-                "passive-aggressive steps take one pair at a time, and these are lists",
-            )
-            .help("use ⟦solver=averaged-sgd⟧, or give a table of pairs"));
-        }
-        let ranking = if lists { lists_of(data, self.loss)? } else { None };
+        // The step on a list squares the mean hinge of its pairs, if anything.
+        let loss = if let Rule::PassiveAggressive { .. } = self.rule { Loss::Hinge } else { self.loss };
+        let ranking = if lists { lists_of(data, loss)? } else { None };
         let mut next = examples.start;
         while next < examples.end {
             let wanted = self.wanted();
@@ -253,7 +255,7 @@ impl RankingLearner {
 
     /// Steps on whole lists. Returns whether all numbers were finite.
     fn learn_lists(&mut self, data: &Dataset, ranking: Option<&Ranking>, lists: Range<usize>) -> Result<bool> {
-        let (Some(groups), Rule::Gradient(descent)) = (data.groups(), &self.rule) else { return Ok(true) };
+        let Some(groups) = data.groups() else { return Ok(true) };
         let grades = data.targets().real()?;
         let parts = ranking.map_or(0, |ranking| ranking.parts());
         let first_row = groups.range(lists.start).start;
@@ -262,9 +264,9 @@ impl RankingLearner {
         let (mut scores, mut predicted) = (Vec::new(), Vec::new());
         // The rows of a batch and how far their scores move.
         let mut pulls: Vec<(Range<usize>, Vec<f64>)> = Vec::new();
-        for start in lists.clone().step_by(descent.batch()) {
+        for start in lists.clone().step_by(self.rule.batch()) {
             pulls.clear();
-            let batch = start..(start + descent.batch()).min(lists.end);
+            let batch = start..(start + self.rule.batch()).min(lists.end);
             for list in batch.clone() {
                 let rows = groups.range(list);
                 scores.clear();
@@ -281,11 +283,23 @@ impl RankingLearner {
                 let mut slopes = vec![0.0; scores.len()];
                 let place = Place { part, scores: &scores, thresholds: &[], cancel: &cancel };
                 let slots = Slopes { scores: &mut slopes, thresholds: &mut [] };
-                self.tally.loss += ranking.evaluate(&place, slots, &mut Default::default())?;
+                let loss = ranking.evaluate(&place, slots, &mut Default::default())?;
                 self.tally.weight += 1.0;
-                pulls.push((rows, slopes));
+                self.tally.loss += match self.rule {
+                    Rule::PassiveAggressive { squared: true, .. } => loss * loss,
+                    _ => loss,
+                };
+                if let Rule::PassiveAggressive { c, squared } = self.rule {
+                    self.correct_list(data, (rows, &slopes, loss), (c, squared));
+                } else {
+                    pulls.push((rows, slopes));
+                }
                 part += 1;
             }
+            let Rule::Gradient(descent) = &self.rule else {
+                self.tally.steps += 1;
+                continue;
+            };
             let rate = descent.rate(self.tally.steps);
             self.point.shrink(descent.shrinking(rate));
             let each = rate / batch.len() as f64;
@@ -304,20 +318,54 @@ impl RankingLearner {
         Ok(finite)
     }
 
+    /// The passive-aggressive step on a list: its rows, the slopes by their scores, and its loss.
+    fn correct_list(
+        &mut self,
+        data: &Dataset,
+        (rows, slopes, loss): (Range<usize>, &[f64], f64),
+        (c, squared): (f64, bool),
+    ) {
+        if loss <= 0.0 {
+            return;
+        }
+        let RankingLearner { point, scratch, .. } = self;
+        with_rows!(data.matrix(), matrix => {
+            let moving = || rows.clone().zip(slopes).filter(|(_, slope)| **slope != 0.0);
+            moving().for_each(|(row, slope)| matrix.axpy(row, *slope, scratch));
+            // ‖g‖², each entry of g once; what was written is zero again afterwards.
+            let mut square = 0.0;
+            moving().for_each(|(row, _)| matrix.each(row, |column, _| {
+                if let Some(entry) = scratch.get_mut(column) {
+                    square += *entry * *entry;
+                    *entry = 0.0;
+                }
+            }));
+            let step = match squared {
+                true => loss / (square + 0.5 / c),
+                false => (loss / square).min(c),
+            };
+            // Rows that are all equal cannot be told apart.
+            if square > 0.0 {
+                moving().for_each(|(row, slope)| point.add(matrix, row, -step * slope));
+            }
+        });
+    }
+
     /// Finds a first rate by trials on these examples.
     fn calibrate(&mut self, data: &Dataset, ranking: Option<&Ranking>, examples: Range<usize>) -> Result<()> {
         let Rule::Gradient(mut descent) = self.rule else { return Ok(()) };
         data.matrix().check(0..data.rows())?;
         self.point.grow(data.cols());
-        let start = self.clone();
+        let (start, whole) = (self.clone(), examples.len() >= self.wanted());
         let trial = |descent: Descent| {
             let mut trial = RankingLearner { rule: Rule::Gradient(descent), ..start.clone() };
-            match trial.learn_from(data, ranking, examples.clone()) {
-                Ok(()) => trial.cost(data, ranking, examples.clone(), descent.lambda()),
-                Err(_) => f64::INFINITY,
-            }
+            let costs = descent.parts(examples.clone()).into_iter().map(|part| {
+                trial.learn_from(data, ranking, part)?;
+                Ok(trial.cost(data, ranking, examples.clone(), descent.lambda()))
+            });
+            costs.sum::<Result<f64>>().unwrap_or(f64::INFINITY)
         };
-        descent.calibrate(self.tally.steps, trial);
+        descent.calibrate(self.tally.steps, whole, trial);
         self.rule = Rule::Gradient(descent);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use super::classification::ClassificationLearner;
 use super::ordinal::OrdinalLearner;
+use super::progress::Errors;
 use super::ranking::RankingLearner;
 use super::state::{Learned, OnlineState};
 use crate::certificate::Decoder;
@@ -508,10 +509,14 @@ fn streams_that_are_cut_between_steps_lead_to_the_same_state() {
         let owned: (Vec<f64>, Vec<f64>, Decoder) = (weights.to_vec(), intercepts.to_vec(), decoder.clone());
         (owned, pairs, rows)
     };
-    for solver in [Solver::Sgd, Solver::AveragedSgd, Solver::Pegasos] {
+    for solver in [Solver::Sgd, Solver::AveragedSgd, Solver::Pegasos, Solver::PassiveAggressive] {
+        let batch = if solver == Solver::PassiveAggressive { 1 } else { 4 };
         // The third and the fourth class come up late.
         let several = late(&classes(120, 4, 2));
-        let task = settings(ClassifySettings::default(), solver, Loss::Hinge, 4);
+        // Two classes have passive-aggressive steps of their own.
+        let multiclass = (solver == Solver::PassiveAggressive).then_some(Multiclass::Joint);
+        let task = ClassifySettings { multiclass, ..ClassifySettings::default() };
+        let task = settings(task, solver, Loss::Hinge, batch);
         check(
             || ClassificationLearner::new(&task).expect("settings"),
             |learner, range| learner.learn(&several, range).expect("finite"),
@@ -525,7 +530,7 @@ fn streams_that_are_cut_between_steps_lead_to_the_same_state() {
             120,
         );
         let ratings = late(&rated(120, 2));
-        let task = settings(OrdinalSettings::default(), solver, Loss::Hinge, 4);
+        let task = settings(OrdinalSettings::default(), solver, Loss::Hinge, batch);
         check(
             || OrdinalLearner::new(&task).expect("settings"),
             |learner, range| learner.learn(&ratings, range).expect("finite"),
@@ -538,7 +543,7 @@ fn streams_that_are_cut_between_steps_lead_to_the_same_state() {
             OrdinalLearner::state,
             120,
         );
-        let task = settings(RankSettings::default(), solver, Loss::SquaredHinge, 4);
+        let task = settings(RankSettings::default(), solver, Loss::SquaredHinge, batch);
         for data in [pairs(120, 6).1, lists(120, 6).1] {
             check(
                 || RankingLearner::new(&task).expect("settings"),
@@ -553,6 +558,100 @@ fn streams_that_are_cut_between_steps_lead_to_the_same_state() {
                 120,
             );
         }
+    }
+}
+
+/// A state as if so many examples more had come before.
+fn later(state: &OnlineState, more: u64) -> OnlineState {
+    let mut later = state.clone();
+    let mut metrics = state.counts("metrics").expect("counts").to_vec();
+    if let Some(seen) = metrics.first_mut() {
+        *seen += more;
+    }
+    // The counts of scores, which only two classes have, add up to the number of rows.
+    if let Some(score) = metrics.get_mut(Errors::NUMBERS) {
+        *score += more;
+    }
+    later.put_counts("metrics", metrics);
+    let mut steps = state.counts("steps").expect("counts").to_vec();
+    steps.iter_mut().take(2).for_each(|count| *count += more);
+    later.put_counts("steps", steps);
+    if let (Some(&[seen]), Some(means)) = (state.counts("means-seen"), state.reals("means")) {
+        let mut means = means.to_vec();
+        means.resize(1 + super::RECENT as usize, 0.0);
+        later.put_counts("means-seen", vec![seen + more]);
+        later.put_reals("means", means);
+    }
+    later
+}
+
+#[test]
+fn ten_thousand_million_examples_are_counted() {
+    const MANY: u64 = 10_000_000_000;
+    for solver in [Solver::Pegasos, Solver::AveragedSgd, Solver::PassiveAggressive] {
+        let joint = (solver == Solver::PassiveAggressive).then_some(Multiclass::Joint);
+        for classes_of in [2, 4] {
+            let rows = classes(60, classes_of, 4);
+            let task = ClassifySettings { multiclass: joint, ..ClassifySettings::default() };
+            let task = settings(task, solver, Loss::Hinge, 1);
+            let mut learner = ClassificationLearner::new(&task).expect("settings");
+            learner.learn(&rows, 0..30).expect("finite");
+            let ((w, b), decoder) = (learner.point(), learner.decoder().expect("classes"));
+            let learned = Learned { weights: &w, intercepts: &b, decoder: &decoder, pairs: None, rows: 30 + MANY };
+            let state = later(&learner.state(), MANY);
+            let mut learner = ClassificationLearner::resume(&task, &state, &learned).expect("a state");
+            learner.learn(&rows, 30..60).expect("finite");
+            assert_eq!(learner.seen(), 60 + MANY);
+            assert_eq!(learner.state().counts("steps"), Some(&[60 + MANY][..]));
+        }
+        let ratings = rated(60, 4);
+        let task = settings(OrdinalSettings::default(), solver, Loss::Hinge, 1);
+        let mut learner = OrdinalLearner::new(&task).expect("settings");
+        learner.learn(&ratings, 0..30).expect("finite");
+        let (w, decoder) = (learner.weights(), learner.decoder().expect("ranks"));
+        let learned = Learned { weights: &w, intercepts: &[], decoder: &decoder, pairs: None, rows: 30 + MANY };
+        let mut learner = OrdinalLearner::resume(&task, &later(&learner.state(), MANY), &learned).expect("a state");
+        learner.learn(&ratings, 30..60).expect("finite");
+        assert_eq!(learner.seen(), 60 + MANY);
+        let task = settings(RankSettings::default(), solver, Loss::SquaredHinge, 1);
+        for data in [pairs(60, 6).1, lists(60, 6).1] {
+            let mut learner = RankingLearner::new(&task).expect("settings");
+            learner.learn(&data, 0..30).expect("finite");
+            let (w, pairs) = (learner.weights(), learner.pairs().map(|pairs| pairs + MANY));
+            let learned = Learned { weights: &w, intercepts: &[], decoder: &Decoder::Rank, pairs, rows: 30 + MANY };
+            let mut learner = RankingLearner::resume(&task, &later(&learner.state(), MANY), &learned).expect("a state");
+            learner.learn(&data, 30..60).expect("finite");
+            assert_eq!(learner.seen(), 60 + MANY);
+        }
+    }
+}
+
+#[test]
+fn declared_ranks_and_classes_that_never_come_and_rows_of_zeros_are_learned_beside() {
+    let zeros = |count: usize| (0..count).map(|row| vec![f64::from(row % 3 == 0); COLS]).collect::<Vec<_>>();
+    let targets: Vec<f64> = (0..60).map(|row| f64::from(1 + 2 * (row % 2))).collect();
+    let rows = data(&zeros(60), targets);
+    let names = |list: &str| Some(list.split(',').map(String::from).collect::<Vec<_>>());
+    for (solver, loss) in [
+        (Solver::PassiveAggressive, Loss::Hinge),
+        (Solver::PassiveAggressive, Loss::SquaredHinge),
+        (Solver::Sgd, Loss::Hinge),
+    ] {
+        let task = OrdinalSettings { classes: names("1,2,3,4"), ..OrdinalSettings::default() };
+        let mut learner = OrdinalLearner::new(&settings(task, solver, loss, 1)).expect("settings");
+        learner.learn(&rows, 0..60).expect("finite");
+        let decoder = learner.decoder().expect("ranks");
+        let (cuts, ranks) = decoder.cuts().expect("cuts");
+        assert!(ranks.len() == 4 && cuts.is_sorted() && learner.weights().iter().all(|w| w.is_finite()), "{cuts:?}");
+        let task = OrdinalSettings { classes: names("1,2"), ..OrdinalSettings::default() };
+        let error = OrdinalLearner::new(&settings(task, solver, loss, 1)).expect("settings").learn(&rows, 0..60);
+        assert_eq!(error.expect_err("rank 3").code(), Code::UnknownLabel);
+        let multiclass = Some(Multiclass::WestonWatkins);
+        let task = ClassifySettings { multiclass, classes: names("1,2,3,4"), ..ClassifySettings::default() };
+        let mut learner = ClassificationLearner::new(&settings(task, solver, loss, 1)).expect("settings");
+        learner.learn(&rows, 0..60).expect("finite");
+        assert_eq!((learner.outputs(), learner.seen()), (4, 60));
+        assert!(learner.point().0.iter().all(|w| w.is_finite()));
     }
 }
 

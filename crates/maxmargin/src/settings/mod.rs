@@ -383,7 +383,10 @@ impl Settings {
         }
         let learns = match &self.task {
             TaskSettings::Compare(task) => task.learns_threshold(),
-            TaskSettings::Classify(_) | TaskSettings::Rank(_) | TaskSettings::Multilabel(_) => true,
+            TaskSettings::Classify(_)
+            | TaskSettings::Rank(_)
+            | TaskSettings::Ordinal(_)
+            | TaskSettings::Multilabel(_) => true,
             _ => false,
         };
         if !learns || self.kernel != KernelSettings::default() {

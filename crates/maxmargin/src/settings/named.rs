@@ -7,6 +7,7 @@ use crate::loss::Loss;
 use crate::suggest::nearest;
 use crate::task::{ClassWeight, Intercept};
 use crate::wish::{COMMON, Choice, Chosen, Margin, Regularisation, STOCHASTIC, Setting, Solver, Stochastic, Value};
+use crate::wording::all_of;
 use serde_json::Value as Json;
 
 /// The settings that determine the cost of a violated margin.
@@ -269,7 +270,7 @@ fn unknown(task: Task, known: &[&Setting], name: &str) -> Error {
     match (&others[..], nearest(name, known.iter().map(|setting| setting.name))) {
         ([], Some(similar)) => error.help(format!("did you mean `{similar}`?")),
         ([], None) => error.help(format!("leave it out; `maxmargin train {} --help` lists the settings", task.name())),
-        (others, _) => error.help(format!("leave it out, or use another task: it is for {}", others.join(" and "))),
+        (others, _) => error.help(format!("leave it out, or use another task: it is for {}", all_of(others))),
     }
 }
 

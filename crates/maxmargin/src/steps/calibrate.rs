@@ -3,24 +3,28 @@
 /// The maximum number of doublings or halvings. No data need a rate beyond.
 const MOST_STEPS: usize = 80;
 
-/// On a stream, the search in one direction ends after this many trials in a row that are no better. One alone may be
-/// noise.
+/// A patient search in one direction ends after this many trials in a row that are no better. One alone may be noise.
 const PATIENCE: usize = 3;
 
 /// Where a function of a positive number is smallest, to a factor of two, downhill from 1.
 pub(crate) fn least(cost: &mut dyn FnMut(f64) -> f64) -> f64 {
-    search(cost, 1)
+    least_from(1.0, cost)
+}
+
+/// The same from a given number.
+pub(crate) fn least_from(start: f64, cost: &mut dyn FnMut(f64) -> f64) -> f64 {
+    search(start, cost, 1)
 }
 
 /// The same in both directions from 1, past trials that are no better.
 pub(crate) fn least_patiently(cost: &mut dyn FnMut(f64) -> f64) -> f64 {
-    search(cost, PATIENCE)
+    search(1.0, cost, PATIENCE)
 }
 
-fn search(cost: &mut dyn FnMut(f64) -> f64, patience: usize) -> f64 {
-    let (mut best, mut best_cost) = (1.0, cost(1.0));
+fn search(start: f64, cost: &mut dyn FnMut(f64) -> f64, patience: usize) -> f64 {
+    let (mut best, mut best_cost) = (start, cost(start));
     for factor in [0.5, 2.0] {
-        let (mut rate, mut worse) = (1.0, 0);
+        let (mut rate, mut worse) = (start, 0);
         for _ in 0..MOST_STEPS {
             rate *= factor;
             let here = cost(rate);
@@ -33,7 +37,7 @@ fn search(cost: &mut dyn FnMut(f64) -> f64, patience: usize) -> f64 {
                 break;
             }
         }
-        if patience == 1 && best != 1.0 {
+        if patience == 1 && best != start {
             break;
         }
     }

@@ -1,13 +1,18 @@
 //! A [`SetLearner`] as a [`Model`], and back.
 
-use super::{Learner, Value};
-use crate::certificate::{Certificate, Decoder, Scorer};
+use super::{Learner, made};
+use crate::certificate::{Decoder, Scorer};
 use crate::data::{Dataset, Names, Scale};
 use crate::error::{Code, Error, Result};
 use crate::model::Model;
 use crate::online::{Progress, SetLearner};
-use crate::settings::Settings;
+use crate::settings::{Multilabel, Settings, TaskSettings};
 use std::ops::Range;
+
+/// Whether a border lies between the labels of a row and the others.
+fn is_calibrated(settings: &Settings) -> bool {
+    matches!(&settings.task, TaskSettings::Multilabel(task) if task.multilabel == Multilabel::Calibrated)
+}
 
 impl SetLearner {
     /// A learner that continues from a model. It continues exactly if the model was learned from a stream with the same
@@ -17,56 +22,28 @@ impl SetLearner {
             return SetLearner::resume(settings, state, &learned);
         }
         match (&model.scorer, &model.decoder, model.scaling.kind()) {
-            (Scorer::Linear { weights, intercepts, .. }, Decoder::Sets { labels, calibrated: true }, Scale::None) => {
+            (Scorer::Linear { weights, intercepts, .. }, Decoder::Sets { labels, calibrated }, Scale::None)
+                if *calibrated == is_calibrated(settings) =>
+            {
                 SetLearner::beginning(settings, labels, weights.clone(), intercepts)
             }
             _ => Err(Error::new(
                 Code::BadSetting,
-                "the model is no linear, calibrated model of label sets without scaling",
+                "the model is no linear model of label sets of the same form, without scaling",
             )
-            .help("continue from a model of `train multilabel` or `learn multilabel`, without ⟦scale⟧")),
+            .help(
+                "continue from a model of `train multilabel` or `learn multilabel` with the same ⟦multilabel⟧, without \
+                 ⟦scale⟧",
+            )),
         }
     }
 
     /// The current model, which can be saved and continued. `settings` are those of the learner.
     pub fn model(&self, settings: &Settings, feature_names: Option<Names>, reading: Option<String>) -> Result<Model> {
-        let (loss, weight) = self.totals();
-        let decoder = SetLearner::decoder(self)?;
-        if weight == 0.0 {
-            return Err(Error::new(Code::NoRows, "there was no row with a weight above zero, so nothing was learned")
-                .help("give at least one row"));
-        }
         let (weights, intercepts) = self.point();
-        let Value { objective, c, lambda } = Value::of(settings, &weights, loss, weight)?;
-        let certificate = Certificate {
-            objective,
-            lower_bound: None,
-            constraints: self.seen(),
-            data_hash: 0,
-            rows: self.seen(),
-            pairs: None,
-            ties: None,
-            blocks: None,
-            converged: false,
-            passes: 1,
-            c,
-            lambda,
-            solver: Some(settings.solver),
-        };
-        Ok(Model {
-            settings: settings.clone(),
-            scorer: Scorer::Linear { weights, outputs: self.outputs(), intercepts },
-            decoder,
-            scaling: Default::default(),
-            feature_names,
-            certificate,
-            witness: None,
-            reading,
-            version: env!("CARGO_PKG_VERSION").to_string(),
-            compacted: None,
-            calibration: None,
-            online: Some(self.state()),
-        })
+        let scorer = Scorer::Linear { weights, outputs: self.outputs(), intercepts };
+        let (decoder, counts) = (SetLearner::decoder(self)?, (self.seen(), None));
+        made(settings, scorer, decoder, (self.totals(), counts), self.state(), (feature_names, reading))
     }
 }
 
@@ -81,6 +58,18 @@ impl Learner for SetLearner {
 
     fn examples(&self, data: &Dataset) -> usize {
         data.rows()
+    }
+
+    fn batch(&self) -> usize {
+        SetLearner::batch(self)
+    }
+
+    fn wanted(&self) -> usize {
+        SetLearner::wanted(self)
+    }
+
+    fn until_wanted(&self) -> u64 {
+        SetLearner::until_wanted(self)
     }
 
     fn learn(&mut self, data: &Dataset, examples: Range<usize>) -> Result<()> {

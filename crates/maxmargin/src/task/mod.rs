@@ -25,7 +25,7 @@ pub(crate) use classify::{COLUMNS, Column, JOINT};
 pub(crate) use comparison::{ByDifference, merged_numbers};
 pub use comparison::{CompareSettings, Comparison, Method, TiesAs};
 pub use multilabel::{Multilabel, MultilabelSettings, Separation, SetStep};
-pub(crate) use multilabel::{solve_sides, two_labels};
+pub(crate) use multilabel::{separation_loss, solve_sides, two_labels};
 pub use one_class::{OneClass, OneClassSettings};
 pub(crate) use ordinal::{AtCuts, CutShares};
 pub use ordinal::{Ordinal, OrdinalForm, OrdinalSettings};

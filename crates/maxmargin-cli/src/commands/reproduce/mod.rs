@@ -3,6 +3,8 @@
 mod chunking;
 mod clicks;
 mod codes;
+mod descent;
+mod label_sets;
 mod letor;
 mod letters;
 mod paired;
@@ -66,7 +68,8 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Letor => "Rankings of LETOR data: ours beside the published results",
         Experiment::Weights => "Weights of rows in three ways",
         Experiment::Letters => "Handwritten words as sequences of letters",
-        Experiment::Pa => "Passive-aggressive steps on streams of two classes",
+        Experiment::Pa => "Passive-aggressive steps on streams",
+        Experiment::Sgd => "Stochastic gradient descent on text",
         Experiment::Chunking => "Phrases of sentences as sequences of tags",
         Experiment::Clicks => "Learning from clicks: ways to undo the position bias",
         Experiment::Treebank => "Trees of sentences: a trained grammar beside the one of largest likelihood",
@@ -78,7 +81,12 @@ pub(crate) fn run(arguments: &ReproduceArguments, console: &Console, cancel: &Ca
         Experiment::Weights => weights::run(arguments, &mut report, console, cancel)?,
         Experiment::Letters => letters::run(arguments, &mut report, console, cancel)?,
         Experiment::Chunking => chunking::run(arguments, &mut report, console, cancel)?,
-        Experiment::Pa => paired::run(arguments, &mut report, console, cancel)?,
+        Experiment::Pa => {
+            let mut rows = paired::run(arguments, &mut report, console, cancel)?;
+            rows.extend(label_sets::run(arguments, &mut report, console, cancel)?);
+            rows
+        }
+        Experiment::Sgd => descent::run(arguments, &mut report, console, cancel)?,
         Experiment::Clicks => clicks::run(arguments, &mut report, console, cancel)?,
         Experiment::Treebank => treebank::run(arguments, &mut report, console, cancel)?,
         _ if arguments.real_only => Vec::new(),

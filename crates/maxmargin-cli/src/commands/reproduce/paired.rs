@@ -62,7 +62,7 @@ struct Parts {
 }
 
 /// The final mix of splitmix64: well distributed bits from a counter.
-fn bits(seed: u64, at: u64) -> u64 {
+pub(super) fn bits(seed: u64, at: u64) -> u64 {
     let mut z =
         seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(at.wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -226,7 +226,7 @@ fn judged(weights: &[f64], constant: f64, rows: &Rows) -> [f64; 4] {
 
 /// Seconds that this thread has run, if the system counts them, so that other programs do not disturb a measurement;
 /// otherwise those that have passed since `began`.
-fn seconds(began: Instant) -> f64 {
+pub(super) fn seconds(began: Instant) -> f64 {
     let counted = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = counted.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
     nanoseconds.map_or_else(|| began.elapsed().as_secs_f64(), |nanoseconds| 1e-9 * nanoseconds)

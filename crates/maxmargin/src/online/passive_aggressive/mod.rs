@@ -56,6 +56,7 @@
 
 mod bounds;
 mod box_quadratic;
+mod cuts;
 mod rule;
 mod several_classes;
 mod step;
@@ -63,6 +64,7 @@ mod store;
 #[cfg(test)]
 mod theorems;
 
+pub(crate) use cuts::cut_step;
 pub(crate) use rule::{PairedRule, Ways};
 pub(crate) use several_classes::class_step;
 

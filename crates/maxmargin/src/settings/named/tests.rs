@@ -342,7 +342,10 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
                 let owners = Task::ALL.into_iter().filter(|other| other.profile().setting(name).is_some());
                 let owners: Vec<&str> = owners.map(Task::name).collect();
                 let remedy = error.remedy().expect("a remedy");
-                assert!(remedy.ends_with(&format!("it is for {}", owners.join(" and "))), "{what}: {remedy}");
+                assert!(
+                    remedy.ends_with(&format!("it is for {}", crate::wording::all_of(&owners))),
+                    "{what}: {remedy}"
+                );
             }
             looked_at += 1;
         }
@@ -352,11 +355,9 @@ fn a_name_of_another_task_is_refused_with_the_tasks_that_have_it() {
         let error = refused(Settings::named(task, &chosen([(name, Choice::Whole(1))])), name);
         error.remedy().expect("a remedy").to_string()
     };
-    assert!(remedy(Task::Rank, "intercept").ends_with("it is for classify and compare and multilabel"));
+    assert!(remedy(Task::Rank, "intercept").ends_with("it is for classify, compare and multilabel"));
     assert!(remedy(Task::Classify, "threshold").ends_with("it is for compare"));
-    assert!(
-        remedy(Task::OneClass, "loss").ends_with("it is for classify and rank and compare and ordinal and multilabel")
-    );
+    assert!(remedy(Task::OneClass, "loss").ends_with("it is for classify, rank, compare, ordinal and multilabel"));
     assert!(remedy(Task::Compare, "nu").ends_with("it is for classify and rank and one-class"));
     assert_eq!(remedy(Task::Classify, "lamda"), "did you mean `lambda`?");
     assert!(remedy(Task::OneClass, "what-nobody-knows").contains("maxmargin train one-class --help"));

@@ -107,11 +107,24 @@ impl<'a, R: Rows> Iterate<'a, R> {
     /// The constraint's coefficient times its score or difference of scores.
     #[inline(always)]
     fn score(&self, c: &Constraint) -> f64 {
-        let mut score = self.rows.score(c.row, &self.vector.v, &self.vector.sum);
+        c.coefficient * self.raw(&self.vector, c) / self.divisor
+    }
+
+    /// The score or difference of scores of a constraint by a vector.
+    #[inline(always)]
+    fn raw(&self, vector: &Vector, c: &Constraint) -> f64 {
+        let mut score = self.rows.score(c.row, &vector.v, &vector.sum);
         if let Some(row) = c.against {
-            score -= self.rows.score(row, &self.vector.v, &self.vector.sum);
+            score -= self.rows.score(row, &vector.v, &vector.sum);
         }
-        c.coefficient * score / self.divisor
+        score
+    }
+
+    /// By how much the constraint is missed at the average, if there is one.
+    pub(super) fn violation_of_point(&self, c: &Constraint) -> f64 {
+        let Some(average) = &self.average else { return self.violation(c) };
+        let score = self.raw(&average.vector, c) + average.fraction * self.raw(&self.vector, c);
+        c.margin - c.coefficient * score / average.divisor - c.threshold * average.intercept
     }
 
     /// By how much the constraint is missed.

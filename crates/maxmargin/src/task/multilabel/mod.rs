@@ -5,6 +5,7 @@ mod separation;
 mod step;
 
 pub use separation::Separation;
+pub(crate) use separation::separation_loss;
 pub(crate) use step::{solve_sides, two_labels};
 
 use super::classify::COLUMNS;
@@ -14,8 +15,9 @@ use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::wish::{
-    Intercept, LEARNING, Range, Regularisation, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY, STREAM_SCALE, Setting,
-    Solver, Value, Wish,
+    Intercept, LEARNING, Regularisation, STREAM_BATCH, STREAM_C, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY,
+    STREAM_LAMBDA, STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_SCALE, STREAM_SCHEDULE, Setting, Solver, Value,
+    Wish,
 };
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +80,9 @@ pub struct MultilabelSettings {
     /// For streams: which labels a step moves.
     #[serde(skip_serializing_if = "is_default")]
     pub step: SetStep,
+    /// For streams: the labels, if no others may appear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<String>>,
 }
 
 impl Default for MultilabelSettings {
@@ -87,6 +92,7 @@ impl Default for MultilabelSettings {
             multilabel: Multilabel::default(),
             intercept: Intercept::Penalised,
             step: SetStep::default(),
+            classes: None,
         }
     }
 }
@@ -95,25 +101,25 @@ impl Default for MultilabelSettings {
 pub(super) const PROFILE: Profile = Profile {
     name: "multilabel",
     about: "Predict sets of labels",
-    settings: &[
-        Setting {
-            name: "multilabel",
-            heading: LEARNING,
-            aliases: &[],
-            help: "How labels are told apart: `calibrated`, one problem in which a calibration score lies between the labels \
-                   of a row and the others, or `one-vs-rest`, each label on its own [default: calibrated]",
-            placeholder: "FORM",
-            value: Value::Name(|| Multilabel::ALL.map(Multilabel::name).to_vec()),
-            place: "task.multilabel",
-        },
-        INTERCEPT,
-    ],
+    settings: &[FORM, INTERCEPT],
     without: &["nu", "margin", "budget", "schedule", "rate", "batch", "project", "early-stopping", "judge-every"],
     loss: Loss::Logistic,
     regularisation: Regularisation::C(1.0),
     input: Input::Rows,
     streamed: &STREAMED,
     untunable: None,
+};
+
+/// How labels are told apart.
+const FORM: Setting = Setting {
+    name: "multilabel",
+    heading: LEARNING,
+    aliases: &[],
+    help: "How labels are told apart: `calibrated`, one problem in which a calibration score lies between the labels of a row \
+           and the others, or `one-vs-rest`, each label on its own [default: calibrated]",
+    placeholder: "FORM",
+    value: Value::Name(|| Multilabel::ALL.map(Multilabel::name).to_vec()),
+    place: "task.multilabel",
 };
 
 /// The constant terms.
@@ -128,36 +134,54 @@ const INTERCEPT: Setting = Setting {
 };
 
 /// The settings for learning label sets from a stream.
-const STREAMED: [Setting; 7] = [
+const STREAMED: [Setting; 15] = [
     Setting {
         name: "solver",
         heading: LEARNING,
         aliases: &[],
         help: "How to step [default: passive-aggressive]",
         placeholder: "",
-        value: Value::Name(|| vec![Solver::PassiveAggressive.name()]),
+        value: Value::Name(|| {
+            [Solver::PassiveAggressive, Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos].map(Solver::name).to_vec()
+        }),
         place: "solver",
     },
+    FORM,
     Setting {
-        name: "c",
-        heading: LEARNING,
-        aliases: &[],
-        help: "The most that a row may move each side of the border: the aggressiveness of the steps [default: 0.1]",
-        placeholder: "C",
-        value: Value::Number(Range::Positive),
-        place: "regularisation.(c)",
+        help: "What a missed margin costs [default: hinge for passive-aggressive steps, which take no other; else logistic]",
+        ..STREAM_LOSS
     },
-    Setting { help: "The constant terms: moved like weights, or none [default: moved]", ..INTERCEPT },
+    Setting {
+        help: "The most that a row may move each side of the border: the aggressiveness of passive-aggressive steps [default: \
+               0.1]",
+        ..STREAM_C
+    },
+    STREAM_LAMBDA,
+    INTERCEPT,
     Setting {
         name: "step",
         heading: LEARNING,
         aliases: &[],
-        help: "Which labels a step moves: all that the exact step moves, or the worst label of the row and the worst other \
-               one [default: exact]",
+        help: "Which labels a passive-aggressive step moves: all that the exact step moves, or the worst label of the row and \
+               the worst other one [default: exact]",
         placeholder: "",
         value: Value::Name(|| SetStep::ALL.map(SetStep::name).to_vec()),
         place: "task.step",
     },
+    Setting {
+        name: "classes",
+        heading: LEARNING,
+        aliases: &[],
+        help: "The labels, separated by commas; another label is then an error [default: labels appear in the course of the \
+               stream]",
+        placeholder: "LABELS",
+        value: Value::Words,
+        place: "task.classes",
+    },
+    STREAM_SCHEDULE,
+    STREAM_RATE,
+    STREAM_RECALIBRATE,
+    STREAM_BATCH,
     STREAM_SCALE,
     STREAM_EARLY_STOPPING,
     STREAM_JUDGE_EVERY,
@@ -175,9 +199,6 @@ impl MultilabelSettings {
         }
         if wish.regularisation.is_nu() {
             return bad("⟦nu⟧ is for one score, and every label has one", "use ⟦c⟧ or ⟦lambda⟧ instead");
-        }
-        if wish.solver.is_stochastic() {
-            return bad("label sets are not learned from one random row after the other here", "leave ⟦solver⟧ out");
         }
         if self.multilabel == Multilabel::Calibrated && wish.loss == Loss::SquaredHinge {
             return bad(
@@ -205,7 +226,7 @@ impl MultilabelSettings {
     pub(super) fn abilities(&self) -> Abilities {
         match self.multilabel {
             Multilabel::Calibrated => CALIBRATED,
-            Multilabel::OneVsRest => COLUMNS,
+            Multilabel::OneVsRest => Abilities { drawn: false, ..COLUMNS },
         }
     }
 }

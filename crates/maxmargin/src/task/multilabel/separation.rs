@@ -346,6 +346,13 @@ impl Separation {
     }
 }
 
+/// The loss of one row, its labels in order, and its derivative by each score; the calibration score is the last one.
+pub(crate) fn separation_loss(loss: Loss, own: &[u32], scores: &[f64], slopes: &mut [f64]) -> f64 {
+    slopes.fill(0.0);
+    let (labels, curve) = (scores.len() - 1, Curve::Sharp(loss));
+    SIDES.iter().map(|&side| Half { own, labels, side, curve, scores }.point(slopes).value).sum()
+}
+
 /// What is remembered of a part.
 #[derive(Clone, Debug, Default)]
 pub struct SeparationMemo {

@@ -8,8 +8,8 @@ use crate::data::{Dataset, Labels};
 use crate::error::{Code, Error, Result};
 use crate::loss::Loss;
 use crate::wish::{
-    LEARNING, Regularisation, STREAM_BATCH, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY, STREAM_LAMBDA, STREAM_LOSS,
-    STREAM_RATE, STREAM_RECALIBRATE, STREAM_SCALE, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
+    LEARNING, Regularisation, STREAM_BATCH, STREAM_C, STREAM_EARLY_STOPPING, STREAM_JUDGE_EVERY, STREAM_LAMBDA,
+    STREAM_LOSS, STREAM_RATE, STREAM_RECALIBRATE, STREAM_SCALE, STREAM_SCHEDULE, Setting, Solver, Value, Wish,
 };
 use serde::{Deserialize, Serialize};
 
@@ -95,17 +95,20 @@ const FORM: Setting = Setting {
 };
 
 /// The settings for learning ratings from a stream.
-const STREAMED: [Setting; 13] = [
+const STREAMED: [Setting; 14] = [
     Setting {
         name: "solver",
         heading: LEARNING,
         aliases: &[],
         help: "How to step [default: averaged-sgd]",
         placeholder: "",
-        value: Value::Name(|| [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos].map(Solver::name).to_vec()),
+        value: Value::Name(|| {
+            [Solver::AveragedSgd, Solver::Sgd, Solver::Pegasos, Solver::PassiveAggressive].map(Solver::name).to_vec()
+        }),
         place: "solver",
     },
     STREAM_LOSS,
+    STREAM_C,
     STREAM_LAMBDA,
     FORM,
     Setting {
