@@ -93,6 +93,7 @@ class SVMRanker(MarginEstimator):
     pair_weight: str
     optimize: str | None
     order_score: str
+    _qid_column: str | None
 
     def __init__(
         self,
@@ -219,7 +220,7 @@ class SVMRanker(MarginEstimator):
         return self._train(lists, **{"targets-are": "clicks"})
 
     def _dataset(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> _core.Dataset:
-        self._qid_column: str | None = None
+        self._qid_column = None
         self._has_queries = qid is not None
         if isinstance(X, _core.Dataset):
             if y is not None or qid is not None or sample_weight is not None:

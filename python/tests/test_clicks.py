@@ -27,10 +27,11 @@ def simulated(queries=60, docs=6, lists=4000, seed=0):
 
 def test_clicks_teach_the_hidden_order():
     X, qid, items, relevant, log = simulated()
+    best = SVMRanker().fit(X, relevant.astype(float), qid=qid).score(X, relevant.astype(float), qid=qid)
     for propensity in (None, "log", "power:1", "estimate", [1 / place for place in range(1, 7)]):
         ranker = SVMRanker(C=1e-3, tol=1e-6).fit_clicks(log, X, qid=qid, items=items, propensity=propensity)
         assert ranker.converged_
-        assert ranker.score(X, relevant.astype(float), qid=qid) > 0.9
+        assert ranker.score(X, relevant.astype(float), qid=qid) > 0.95 * best
     exact = SVMRanker(C=1e-3, tol=1e-9).fit_clicks(log, X, qid=qid, items=items, propensity="log")
     law = SVMRanker(C=1e-3, tol=1e-9).fit_clicks(log, X, qid=qid, items=items, propensity="power:1")
     np.testing.assert_allclose(exact.coef_, law.coef_, rtol=1e-4)

@@ -1,7 +1,7 @@
 //! Learning from clicks with position bias: how close each way comes to learning from the true grades.
 //!
 //! A production ranker, trained on a hundredth of the queries, and two more show all results of a random query. Place k is
-//! looked at with probability 1/k; a result that is looked at is clicked if it is relevant, and with probability 0.1 if it is
+//! looked at with probability (1/k)^1.5, a strong bias; a result that is looked at is clicked if it is relevant, and with probability 0.1 if it is
 //! not. From the same clicks are learned:
 //!
 //! - `skyline`: the true grades, with all pairs. No clicks.
@@ -41,6 +41,8 @@ const CLICKS: [u64; 3] = [1_000, 10_000, 100_000];
 const LAMBDAS: [f64; 4] = [1e-1, 1e-2, 1e-3, 1e-4];
 const METHODS: [&str; 5] = ["naive", "preferences", "propensity", "estimated", "clipped"];
 const POLICIES: usize = 3;
+/// The exponent of the position bias.
+const ETA: f64 = 1.5;
 const CLIP: f64 = 0.1;
 
 /// Rows to show, to choose C by, and to test on.
@@ -189,8 +191,13 @@ fn add(
     let by_clicks = RankSettings { targets_are: TargetsAre::Clicks, ..RankSettings::default() };
     let skyline = best(parts, &parts.shown, &graded, cancel)?;
     let scores = policies(&parts.shown, POLICIES, cancel)?;
-    let settings =
-        ClickSettings { relevant_grade: Some(parts.relevant), length: 10_000, seed, ..ClickSettings::default() };
+    let settings = ClickSettings {
+        relevant_grade: Some(parts.relevant),
+        length: 10_000,
+        eta: ETA,
+        seed,
+        ..ClickSettings::default()
+    };
     let users = Clicks::new(settings, &parts.shown, &scores)?;
     let keyed = Keyed::new(&parts.shown)?;
     for clicks in CLICKS {
@@ -225,7 +232,7 @@ fn add(
 fn error_of(found: &maxmargin::clicks::Estimate, places: usize) -> Option<f64> {
     let first = found.positions.first()?.value?;
     let error = |place: &maxmargin::clicks::PositionEstimate| {
-        let truth = 1.0 / f64::from(place.position);
+        let truth = f64::from(place.position).powf(-ETA);
         Some((place.value? / first / truth - 1.0).abs())
     };
     found.positions.iter().take(places).map(error).try_fold(0.0, |most: f64, error| Some(most.max(error?)))
