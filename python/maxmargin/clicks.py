@@ -20,7 +20,17 @@ COLUMNS = {
 
 
 class PropensityEstimate(NamedTuple):
-    """How likely each position is looked at, relative to the one that is looked at most."""
+    """How likely each position is looked at, relative to the one that is looked at most.
+
+    Examples
+    --------
+    >>> from maxmargin import estimate_propensity
+    >>> log = {"query": ["a"] * 8, "session": [1, 1, 2, 2, 3, 3, 4, 4], "item": ["x", "y", "y", "x"] * 2,
+    ...        "position": [1, 2] * 4, "clicked": [1, 0, 1, 0, 1, 1, 1, 0]}
+    >>> estimate = estimate_propensity(log)
+    >>> estimate.position, estimate.shown, estimate.clicks
+    (array([1, 2]), array([4, 4]), array([4, 1]))
+    """
 
     position: npt.NDArray[np.int64]
     #: NaN where the log does not tell.
